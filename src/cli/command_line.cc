@@ -1,0 +1,21 @@
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+
+namespace pergola::cli {
+
+int Main(int argc, char** argv) {
+  CLI::App app("pergola: text to vectors, from the shell and over HTTP");
+  app.require_subcommand(1);
+  Run run;
+  AddVersion(app, &run);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? kExitOk : kExitUsage;
+  }
+  return run ? run() : kExitUsage;
+}
+
+}  // namespace pergola::cli

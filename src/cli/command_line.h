@@ -1,0 +1,36 @@
+// The command line: `pergola <subcommand> ...`. One file cmd_<name>.cc per subcommand registers its flags
+// and runs; this is their list.
+#pragma once
+
+#include <functional>
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace pergola::cli {
+
+// Exit codes, also in `pergola --help` and docs/cli.md.
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitFailure = 1,      // the work failed: the message says why
+  kExitUsage = 2,        // the command line is wrong
+  kExitBadInput = 3,     // some input lines were bad and skipped
+  kExitUnavailable = 4,  // a model or a server cannot be reached
+};
+
+// Parses, runs one subcommand, returns its exit code. Prints errors to stderr.
+int Main(int argc, char** argv);
+
+// Each adds its subcommand to `app`; when chosen, `*run` becomes what runs it and returns an exit code.
+using Run = std::function<int()>;
+void AddEmbed(CLI::App& app, Run* run);
+void AddServe(CLI::App& app, Run* run);
+void AddPull(CLI::App& app, Run* run);
+void AddModels(CLI::App& app, Run* run);
+void AddTokenize(CLI::App& app, Run* run);
+void AddInspect(CLI::App& app, Run* run);
+void AddDoctor(CLI::App& app, Run* run);
+void AddVersion(CLI::App& app, Run* run);
+
+}  // namespace pergola::cli

@@ -1,0 +1,70 @@
+// Compute threads that one holder drives through the parallel loops of a forward pass.
+//
+//   ThreadPool pool(2);
+//   ThreadPool::Pass pass(pool);                 // workers wake and spin until `pass` ends
+//   pool.ParallelFor(rows, [&](int64_t row) { ... });
+//
+// Between passes the workers sleep and cost nothing; within a pass they spin, because a wake-up costs
+// 80 us on a small virtual machine and a forward pass holds hundreds of loops. The holder's own thread
+// works too, so ThreadPool(1) has no worker and never synchronises. Thread-confined: one holder at a
+// time (the scheduler's engine token guarantees it). How work is split never changes results: see
+// docs/numerics.md.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace pergola {
+
+class ThreadPool {
+ public:
+  // `num_threads` >= 1 counts the holder's own thread.
+  explicit ThreadPool(int num_threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int num_threads() const;
+
+  // Keeps the workers awake from construction to destruction. Nests.
+  class Pass {
+   public:
+    explicit Pass(ThreadPool& pool);
+    ~Pass();
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+
+   private:
+    ThreadPool& pool_;
+  };
+
+  // Calls body(item) once for every item of [0, items), each on some thread, and returns when all are
+  // done. Items are handed out one by one: make them worth at least some 10 us. The body must not throw
+  // and must not call ParallelFor.
+  template <typename Body>
+  void ParallelFor(int64_t items, Body&& body) {
+    using Function = std::remove_reference_t<Body>;
+    Run(items, const_cast<void*>(static_cast<const void*>(&body)),
+        [](void* context, int64_t item, int) { (*static_cast<Function*>(context))(item); });
+  }
+
+  // As ParallelFor, with the number of the thread (0 .. num_threads() - 1) for per-thread scratch.
+  template <typename Body>
+  void ParallelForWithThread(int64_t items, Body&& body) {
+    using Function = std::remove_reference_t<Body>;
+    Run(items, const_cast<void*>(static_cast<const void*>(&body)),
+        [](void* context, int64_t item, int thread) {
+          (*static_cast<Function*>(context))(item, thread);
+        });
+  }
+
+ private:
+  using Invoke = void (*)(void* context, int64_t item, int thread);
+  void Run(int64_t items, void* context, Invoke invoke);
+
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace pergola

@@ -1,0 +1,118 @@
+// The seam between models and devices: at most 20 coarse operations over ragged batches.
+//
+//   std::unique_ptr<kernels::Ops> ops = ...;                       // kernels/select.h
+//   PERGOLA_ASSIGN_OR_RETURN(auto w, ops->PrepareLinear(view, {}));
+//   ops->Linear(x, *w, bias, Epilogue::kGeluErf, y);
+//
+// Letters: T tokens, S sequences, D width, N outputs, K inputs, H query heads, G key/value heads,
+// W head width. Buffers are memory of the device of the Ops (Allocate); on a CPU plain memory.
+//
+// Rules of every operation (docs/numerics.md): a row's result depends on that row (for attention: its
+// sequence) alone, bit for bit: not on T, on the other rows, or on the number of threads. Nothing
+// allocates in the steady state. Shapes are the caller's promise (PERGOLA_DCHECK).
+// Thread-confined: one caller at a time (LinearWeights and PrepareLinear are thread-safe).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/tensor.h"
+#include "core/thread_pool.h"
+#include "kernels/ops_types.h"
+#include "pergola/status.h"
+
+namespace pergola::kernels {
+
+struct LinearOptions {
+  ActivationPrecision activations = ActivationPrecision::kAuto;
+};
+
+struct AttentionOptions {
+  int64_t num_heads = 0;     // H
+  int64_t num_kv_heads = 0;  // G, divides H; query head h reads key/value head h / (H / G)
+  int64_t head_width = 0;    // W
+  float scale = 1.0f;        // of q . k
+  AttentionMask mask;
+  // Optional additive bias per head and distance, [H, 2 * bias_reach + 1]: key j of query i gets
+  // bias[h][clamp(j - i, -bias_reach, bias_reach) + bias_reach] after scaling. Null = none.
+  const float* distance_bias = nullptr;
+  int64_t bias_reach = 0;
+};
+
+class Ops {
+ public:
+  virtual ~Ops() = default;
+
+  // "reference", "scalar", "avx2", ...
+  virtual std::string_view name() const = 0;
+  // What a product with weights of `dtype` computes in, for example "q8_0 x i16-row, avx2"; part of
+  // cache keys, because two classes are not bit-equal.
+  virtual std::string numeric_class(DType dtype, ActivationPrecision activations) const = 0;
+  // The threads that the operations run on; owned by this Ops.
+  virtual ThreadPool& threads() = 0;
+
+  // Prepares a weight [N, K] of any supported dtype; repacks in parallel where the kernel wants it.
+  // UNIMPLEMENTED naming the dtype; INVALID_ARGUMENT when K is no whole number of blocks.
+  virtual Result<std::unique_ptr<LinearWeight>> PrepareLinear(TensorView weight,
+                                                              const LinearOptions& options) = 0;
+
+  // y = epilogue(x . weight^T + bias).
+  //   x     f32 [T, K]   read
+  //   bias  f32 [N]      read; null = none
+  //   y     f32 [T, N]   written (kAdd: in-place); no overlap with x
+  virtual void Linear(ConstF32Matrix x, const LinearWeight& weight, const float* bias,
+                      Epilogue epilogue, F32Matrix y) = 0;
+
+  // y[t] = scale * table[ids[t]], or y[t] += ... when `accumulate`.
+  //   table  any dtype [V, D]  read
+  //   ids    i32 [T]           read; 0 <= id < V is the caller's promise
+  //   y      f32 [T, D]        written (accumulate: in-place)
+  virtual void Gather(TensorView table, std::span<const int32_t> ids, float scale, bool accumulate,
+                      F32Matrix y) = 0;
+
+  // y = (x - mean(x)) / sqrt(var(x) + epsilon) * weight + bias, row by row; population variance.
+  //   x [T, D] read;  weight, bias f32 [D] read (bias may be null);  y [T, D] written, may be x
+  virtual void LayerNorm(ConstF32Matrix x, const float* weight, const float* bias, float epsilon,
+                         F32Matrix y) = 0;
+
+  // y = x / sqrt(mean(x^2) + epsilon) * weight, over groups of `width` columns (width divides the
+  // number of columns; width = cols: whole rows; width = W: per head).
+  //   x [T, C] read;  weight f32 [width] read;  y [T, C] written, may be x
+  virtual void RmsNorm(ConstF32Matrix x, const float* weight, int64_t width, float epsilon,
+                       F32Matrix y) = 0;
+
+  // y = y + x / sqrt(mean(x^2) + epsilon) * weight: the sandwich norm's second half.
+  //   x [T, D] read;  weight f32 [D] read;  y [T, D] in-place
+  virtual void RmsNormAdd(ConstF32Matrix x, const float* weight, float epsilon, F32Matrix y) = 0;
+
+  // y = y + x.   x [T, D] read;  y [T, D] in-place
+  virtual void Add(ConstF32Matrix x, F32Matrix y) = 0;
+
+  // gate = activation(gate) * up.   gate [T, F] in-place;  up [T, F] read
+  // `activation` is kGeluTanh, kGeluErf, kSilu or kRelu.
+  virtual void GatedActivation(Epilogue activation, F32Matrix gate, ConstF32Matrix up) = 0;
+
+  // Rotates pairs (k, k + W/2) of each head by the angle of the row's position:
+  //   (a, b) -> (a cos - b sin, a sin + b cos)
+  //   x          f32 [T, heads * W]        in-place
+  //   cos_sin    f32 [P, W]                read; row p = W/2 cosines then W/2 sines
+  //   positions  i32 [T]                   read; < P
+  virtual void Rope(F32Matrix x, int64_t head_width, const float* cos_sin,
+                    std::span<const int32_t> positions) = 0;
+
+  // out = softmax(scale * q k^T + bias, masked) v, per sequence and head, streaming over keys.
+  //   q    f32 [T, H * W]  read
+  //   k,v  f32 [T, G * W]  read (parts of one buffer are fine: strides)
+  //   out  f32 [T, H * W]  written; no overlap
+  virtual void Attention(ConstF32Matrix q, ConstF32Matrix k, ConstF32Matrix v,
+                         const RaggedView& batch, const AttentionOptions& options,
+                         F32Matrix out) = 0;
+
+  // One row per sequence.   x [T, D] read;  y [S, D] written
+  virtual void Pool(ConstF32Matrix x, const RaggedView& batch, PoolingKind kind, F32Matrix y) = 0;
+};
+
+}  // namespace pergola::kernels

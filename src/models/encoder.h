@@ -1,0 +1,56 @@
+// The seam between an architecture's forward pass and whoever runs it: one Encoder per architecture,
+// one ragged layout, on every device.
+//
+//   models::Batch batch{.ids = ids, .positions = positions, .cu_seqlens = cu_seqlens};
+//   PERGOLA_RETURN_IF_ERROR(encoder->Forward(batch, workspace, hidden));
+//
+// Letters: T tokens, S sequences, D model width. An embedder keeps no key/value cache, causal or not.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "core/tensor.h"
+#include "kernels/ops.h"
+#include "pergola/status.h"
+
+namespace pergola::models {
+
+// Sequences end to end, no padding. Spans outlive the call.
+struct Batch {
+  std::span<const int32_t> ids;         // [T]
+  std::span<const int32_t> positions;   // [T], from 0 in each sequence
+  std::span<const int32_t> type_ids;    // [T], or empty: all zero
+  std::span<const int32_t> cu_seqlens;  // [S + 1]
+
+  kernels::RaggedView ragged() const { return {cu_seqlens}; }
+  int64_t num_tokens() const { return static_cast<int64_t>(ids.size()); }
+};
+
+// Scratch memory of a forward pass: buffers grow to the largest batch seen and stay. One per runner;
+// thread-confined.
+class Workspace;
+
+// Sees the rows after a named stage; for tests and `doctor`. Null in the steady state.
+using StageObserver = std::function<void(std::string_view stage, ConstF32Matrix rows)>;
+
+// Immutable after loading; Forward is const, all state of a call is in the workspace and the batch.
+class Encoder {
+ public:
+  virtual ~Encoder() = default;
+
+  virtual int64_t hidden_width() const = 0;  // D
+  virtual int64_t vocab_size() const = 0;    // ids must be below
+  virtual int64_t max_positions() const = 0;
+  // Memory beyond the mapping: repacked weights, tables.
+  virtual size_t owned_bytes() const = 0;
+
+  // hidden f32 [T, D] written: final hidden states (after the final norm).
+  virtual Status Forward(const Batch& batch, Workspace& workspace, F32Matrix hidden,
+                         const StageObserver* observer = nullptr) const = 0;
+};
+
+}  // namespace pergola::models

@@ -1,0 +1,69 @@
+// What turns a client's text into token ids for one model: prompt, truncation, tokenising, counting.
+// The gateway and the in-process server share it; nothing below sees text.
+//
+//   PERGOLA_ASSIGN_OR_RETURN(auto prepared, text_model.Prepare("hello", {.prompt_name = "query"}));
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pergola/status.h"
+#include "tokenizers/tokenizer.h"
+
+namespace pergola::text {
+
+struct TextModelConfig {
+  std::shared_ptr<const tokenizers::Tokenizer> tokenizer;  // second owner: the engine's caller
+  int64_t max_tokens = 0;  // per sequence, special tokens included
+  int64_t vocab_size = 0;  // rows of the embedding table: ids must be below
+  // Name -> text put before the input.
+  std::map<std::string, std::string, std::less<>> prompts;
+  std::string default_prompt_name;  // empty: no prompt unless asked
+};
+
+struct PrepareOptions {
+  std::optional<std::string> prompt_name;  // a name from the model's table; unknown is INVALID_ARGUMENT
+  std::optional<std::string> prompt;       // free text; wins over prompt_name
+  // A role of a dialect ("search_query", "retrieval.passage", "document", ...), mapped onto a prompt
+  // name by rule 10 of docs/http.md; without a match no prompt.
+  std::optional<std::string> role;
+  bool truncate = false;
+  tokenizers::TruncationSide side = tokenizers::TruncationSide::kRight;
+  // Lower limit than the model's (Ollama num_ctx, max_tokens_per_doc); nullopt = the model's.
+  std::optional<int64_t> max_tokens;
+  bool add_special_tokens = true;
+};
+
+struct PreparedText {
+  std::vector<int32_t> ids;
+  bool truncated = false;
+};
+
+// Immutable and thread-safe.
+class TextModel {
+ public:
+  explicit TextModel(TextModelConfig config);
+
+  const tokenizers::Tokenizer& tokenizer() const { return *config_.tokenizer; }
+  const TextModelConfig& config() const { return config_; }
+
+  // INVALID_ARGUMENT: too long without `truncate` ("input has at least 300 tokens, the limit is 256"),
+  // unknown prompt, a token outside the embedding table, invalid UTF-8.
+  Result<PreparedText> Prepare(std::string_view text, const PrepareOptions& options) const;
+
+  // Ids used exactly as sent, checked against the vocabulary; too long is refused or cut plainly.
+  Result<PreparedText> PrepareIds(std::vector<int32_t> ids, const PrepareOptions& options) const;
+
+  // The prompt's text that `options` select (empty: none).
+  Result<std::string> ResolvePrompt(const PrepareOptions& options) const;
+
+ private:
+  TextModelConfig config_;
+};
+
+}  // namespace pergola::text
