@@ -1,10 +1,11 @@
-// The seam between an architecture's forward pass and whoever runs it: one Encoder per architecture,
-// one ragged layout, on every device.
+// The seam between an architecture's forward pass and whoever runs it: one Encoder per
+// architecture, one ragged layout, on every device.
 //
 //   models::Batch batch{.ids = ids, .positions = positions, .cu_seqlens = cu_seqlens};
 //   PERGOLA_RETURN_IF_ERROR(encoder->Forward(batch, workspace, hidden));
 //
-// Letters: T tokens, S sequences, D model width. An embedder keeps no key/value cache, causal or not.
+// Letters: T tokens, S sequences, D model width. An embedder keeps no key/value cache, causal or
+// not.
 #pragma once
 
 #include <cstdint>
@@ -23,19 +24,31 @@ namespace pergola::models {
 struct Batch {
   std::span<const int32_t> ids;         // [T]
   std::span<const int32_t> positions;   // [T], from 0 in each sequence
-  std::span<const int32_t> type_ids;    // [T], or empty: all zero
+  std::span<const int32_t> type_ids;    // [T], segment of each token; 0 for single texts
   std::span<const int32_t> cu_seqlens;  // [S + 1]
 
   kernels::RaggedView ragged() const { return {cu_seqlens}; }
   int64_t num_tokens() const { return static_cast<int64_t>(ids.size()); }
 };
 
-// Scratch memory of a forward pass: buffers grow to the largest batch seen and stay. One per runner;
-// thread-confined.
+// Scratch memory of a forward pass: buffers grow to the largest batch seen and stay. One per
+// runner; thread-confined.
 class Workspace;
 
-// Sees the rows after a named stage; for tests and `doctor`. Null in the steady state.
-using StageObserver = std::function<void(std::string_view stage, ConstF32Matrix rows)>;
+// Sees the rows after a stage of the forward pass; for tests and diagnosis, null in the steady
+// state.
+enum class Stage {
+  kEmbeddings,  // what the first layer gets
+  kAttention,   // output of a layer's attention projection, before norm and residual
+  kLayer,       // output of a layer
+  kFinalNorm,
+};
+using StageObserver = std::function<void(Stage stage, int64_t layer, ConstF32Matrix rows)>;
+
+inline void Observe(const StageObserver* observer, Stage stage, int64_t layer,
+                    ConstF32Matrix rows) {
+  if (observer != nullptr) (*observer)(stage, layer, rows);
+}
 
 // Immutable after loading; Forward is const, all state of a call is in the workspace and the batch.
 class Encoder {

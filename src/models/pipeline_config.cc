@@ -1,0 +1,172 @@
+#include "models/pipeline_config.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "models/json_object.h"
+
+namespace pergola::models {
+namespace {
+
+namespace fs = std::filesystem;
+using kernels::Epilogue;
+using kernels::PoolingKind;
+
+Result<PoolingKind> ReadPooling(const std::string& path) {
+  PERGOLA_ASSIGN_OR_RETURN(const JsonObject json, JsonObject::Read(path));
+  if (json.Bool("include_prompt") == false) {
+    return UnimplementedError(path + ": include_prompt = false is not supported");
+  }
+  // Newer files name the mode; older ones set one flag of several.
+  if (const auto mode = json.String("pooling_mode")) {
+    if (*mode == "mean") return PoolingKind::kMean;
+    if (*mode == "cls") return PoolingKind::kCls;
+    if (*mode == "lasttoken") return PoolingKind::kLastToken;
+    return UnimplementedError(path + ": pooling mode '" + *mode + "' is not supported");
+  }
+  std::vector<std::string> modes;
+  for (const std::string& key : json.Keys()) {
+    if (key.starts_with("pooling_mode_") && json.Bool(key) == true) modes.push_back(key);
+  }
+  if (modes.size() != 1) {
+    return UnimplementedError(path + ": " + std::to_string(modes.size()) +
+                              " pooling modes are set, exactly one is supported");
+  }
+  if (modes[0] == "pooling_mode_mean_tokens") return PoolingKind::kMean;
+  if (modes[0] == "pooling_mode_cls_token") return PoolingKind::kCls;
+  if (modes[0] == "pooling_mode_lasttoken") return PoolingKind::kLastToken;
+  return UnimplementedError(path + ": '" + modes[0] + "' is not supported");
+}
+
+Result<DenseConfig> ReadDense(const std::string& directory) {
+  const std::string path = directory + "/config.json";
+  PERGOLA_ASSIGN_OR_RETURN(const JsonObject json, JsonObject::Read(path));
+  DenseConfig dense;
+  dense.directory = directory;
+  PERGOLA_ASSIGN_OR_RETURN(dense.in_features, json.RequireInt("in_features", 1, 1 << 16));
+  PERGOLA_ASSIGN_OR_RETURN(dense.out_features, json.RequireInt("out_features", 1, 1 << 16));
+  dense.bias = json.Bool("bias").value_or(true);
+  // A Python class path: torch.nn.modules.linear.Identity, torch.nn.modules.activation.Tanh.
+  const std::string activation =
+      json.String("activation_function").value_or("torch.nn.modules.activation.Tanh");
+  const std::string_view name =
+      std::string_view(activation).substr(activation.find_last_of('.') + 1);
+  if (name == "Identity") {
+    dense.activation = Epilogue::kNone;
+  } else if (name == "Tanh") {
+    dense.activation = Epilogue::kTanh;
+  } else if (name == "ReLU") {
+    dense.activation = Epilogue::kRelu;
+  } else if (name == "GELU") {
+    dense.activation = Epilogue::kGeluErf;
+  } else if (name == "SiLU") {
+    dense.activation = Epilogue::kSilu;
+  } else {
+    return UnimplementedError(path + ": activation '" + activation + "' is not supported");
+  }
+  return dense;
+}
+
+// A module's folder: inside the model's own, so that a hostile modules.json reads nothing else.
+Result<std::string> ModuleDirectory(const std::string& directory, const JsonObject& module) {
+  const std::string path = module.String("path").value_or("");
+  const fs::path relative(path);
+  if (relative.is_absolute() || std::any_of(relative.begin(), relative.end(),
+                                            [](const fs::path& part) { return part == ".."; })) {
+    return InvalidArgumentError(module.name() + ": path '" + path + "' leaves the model's folder");
+  }
+  return (fs::path(directory) / relative).string();
+}
+
+Status ReadModules(const std::string& directory, PipelineConfig* pipeline) {
+  PERGOLA_ASSIGN_OR_RETURN(const std::vector<JsonObject> modules,
+                           JsonObject::ReadArray(directory + "/modules.json"));
+  bool pooled = false;
+  for (const JsonObject& module : modules) {
+    PERGOLA_ASSIGN_OR_RETURN(const std::string folder, ModuleDirectory(directory, module));
+    const std::string type = module.String("type").value_or("");
+    const std::string_view name = std::string_view(type).substr(type.find_last_of('.') + 1);
+    if (name == "Transformer") continue;
+    if (name == "Pooling") {
+      PERGOLA_ASSIGN_OR_RETURN(pipeline->pooling, ReadPooling(folder + "/config.json"));
+      pooled = true;
+    } else if (name == "Dense" && pooled && !pipeline->normalise) {
+      PERGOLA_ASSIGN_OR_RETURN(DenseConfig dense, ReadDense(folder));
+      pipeline->dense.push_back(std::move(dense));
+    } else if (name == "Normalize") {
+      pipeline->normalise = true;
+    } else {
+      return UnimplementedError(module.name() + ": module '" + type +
+                                "' is not supported in this place");
+    }
+  }
+  return OkStatus();
+}
+
+// OK when the file does not exist.
+Status ReadPrompts(const std::string& path, PipelineConfig* pipeline) {
+  if (!fs::exists(path)) return OkStatus();
+  PERGOLA_ASSIGN_OR_RETURN(const JsonObject json, JsonObject::Read(path));
+  if (const auto prompts = json.Object("prompts")) pipeline->prompts = prompts->StringMembers();
+  pipeline->default_prompt_name = json.String("default_prompt_name").value_or("");
+  if (!pipeline->default_prompt_name.empty() &&
+      !pipeline->prompts.contains(pipeline->default_prompt_name)) {
+    return InvalidArgumentError(path + ": default_prompt_name '" + pipeline->default_prompt_name +
+                                "' is not among the prompts");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Result<PipelineConfig> ReadSentencePipeline(const std::string& directory, int64_t max_positions) {
+  PipelineConfig pipeline;
+  pipeline.max_tokens = max_positions;
+  if (fs::exists(directory + "/modules.json")) {
+    PERGOLA_RETURN_IF_ERROR(ReadModules(directory, &pipeline));
+  } else {
+    pipeline.normalise = true;
+  }
+  const std::string limits = directory + "/sentence_bert_config.json";
+  if (fs::exists(limits)) {
+    PERGOLA_ASSIGN_OR_RETURN(const JsonObject json, JsonObject::Read(limits));
+    if (const auto limit = json.Int("max_seq_length"); limit && *limit > 0) {
+      pipeline.max_tokens = std::min(pipeline.max_tokens, *limit);
+    }
+  }
+  PERGOLA_RETURN_IF_ERROR(ReadPrompts(directory + "/config_sentence_transformers.json", &pipeline));
+  return pipeline;
+}
+
+Result<PipelineConfig> ReadGgufPipeline(const formats::TensorSource& source,
+                                        int64_t max_positions) {
+  const std::string architecture(source.GetString("general.architecture").value_or(""));
+  PipelineConfig pipeline;
+  pipeline.max_tokens = max_positions;
+  pipeline.normalise = true;
+  // llama.cpp's numbers: 0 none, 1 mean, 2 cls, 3 last, 4 rank.
+  const int64_t pooling = source.GetInt(architecture + ".pooling_type").value_or(1);
+  if (pooling == 1) {
+    pipeline.pooling = PoolingKind::kMean;
+  } else if (pooling == 2) {
+    pipeline.pooling = PoolingKind::kCls;
+  } else if (pooling == 3) {
+    pipeline.pooling = PoolingKind::kLastToken;
+  } else {
+    return UnimplementedError("GGUF pooling_type " + std::to_string(pooling) + " is not supported");
+  }
+  for (const char* name : {"dense_2.weight", "dense_3.weight"}) {
+    const formats::TensorInfo* info = source.Find(name);
+    if (info == nullptr) continue;
+    DenseConfig dense;
+    dense.tensor = name;
+    dense.in_features = info->view.cols();
+    dense.out_features = info->view.rows();
+    pipeline.dense.push_back(std::move(dense));
+  }
+  return pipeline;
+}
+
+}  // namespace pergola::models

@@ -1,0 +1,49 @@
+// Scratch memory of a forward pass. Buffers grow to the largest batch seen and stay: nothing
+// allocates in the steady state. Contents of a buffer are undefined when it is got.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+#include "core/tensor.h"
+
+namespace pergola::models {
+
+// One per runner; thread-confined.
+class Workspace {
+ public:
+  enum Slot {
+    kQkv,        // [T, (H + 2G) W]
+    kAttention,  // [T, H W]
+    kProjected,  // [T, D]: output of the attention projection or of the FFN
+    kNormed,     // [T, D]
+    kFfnInner,   // [T, F]
+    kFfnUp,      // [T, F]
+    kHidden,     // [T, D]
+    kPooled,     // [S, D]
+    kDenseA,     // [S, E]
+    kDenseB,     // [S, E]
+    kNumSlots,
+  };
+
+  // 64-byte aligned, row stride = cols. Valid until Get is called again for the same slot.
+  F32Matrix Get(Slot slot, int64_t rows, int64_t cols);
+
+  // All that is held.
+  size_t bytes() const;
+
+ private:
+  struct Free {
+    void operator()(float* memory) const { ::operator delete (memory, std::align_val_t{64}); }
+  };
+  struct Buffer {
+    std::unique_ptr<float, Free> memory;
+    int64_t capacity = 0;  // floats
+  };
+  std::array<Buffer, kNumSlots> buffers_;
+};
+
+}  // namespace pergola::models
