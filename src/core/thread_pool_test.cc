@@ -1,0 +1,107 @@
+#include "core/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cfenv>
+#include <numeric>
+#include <vector>
+
+namespace pergola {
+namespace {
+
+class ThreadPoolTest : public testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, testing::Values(1, 2, 3, 8));
+
+TEST_P(ThreadPoolTest, RunsEveryItemOnce) {
+  ThreadPool pool(GetParam());
+  EXPECT_EQ(pool.num_threads(), GetParam());
+  for (int64_t items : {0, 1, 2, 7, 1000}) {
+    std::vector<std::atomic<int>> calls(static_cast<size_t>(items));
+    pool.ParallelFor(items, [&](int64_t item) { calls[static_cast<size_t>(item)].fetch_add(1); });
+    for (const auto& count : calls) EXPECT_EQ(count.load(), 1);
+  }
+}
+
+// Plain writes of the workers must be seen by the holder, and the other way round: what TSan
+// checks.
+TEST_P(ThreadPoolTest, ManySmallLoopsInOnePassSeeEachOthersWrites) {
+  ThreadPool pool(GetParam());
+  const ThreadPool::Pass pass(pool);
+  std::vector<int64_t> values(37, 0);
+  const int64_t size = static_cast<int64_t>(values.size());
+  for (int64_t round = 0; round < 3000; ++round) {
+    pool.ParallelFor(size, [&](int64_t item) { values[static_cast<size_t>(item)] += item; });
+    values[0] += 1;
+  }
+  for (int64_t item = 1; item < size; ++item) {
+    EXPECT_EQ(values[static_cast<size_t>(item)], 3000 * item);
+  }
+  EXPECT_EQ(values[0], 3000);
+}
+
+TEST_P(ThreadPoolTest, WorksOutsideAndBetweenPasses) {
+  ThreadPool pool(GetParam());
+  std::atomic<int64_t> sum{0};
+  for (int round = 0; round < 50; ++round) {
+    pool.ParallelFor(10, [&](int64_t item) { sum += item; });
+    const ThreadPool::Pass outer(pool);
+    {
+      const ThreadPool::Pass inner(pool);
+      pool.ParallelFor(10, [&](int64_t item) { sum += item; });
+    }
+    pool.ParallelFor(10, [&](int64_t item) { sum += item; });
+  }
+  EXPECT_EQ(sum.load(), 50 * 3 * 45);
+}
+
+TEST_P(ThreadPoolTest, ThreadNumbersAreInRangeAndNeverSharedAtOneTime) {
+  ThreadPool pool(GetParam());
+  std::vector<std::atomic<int>> busy(static_cast<size_t>(GetParam()));
+  std::atomic<int> wrong{0};
+  const ThreadPool::Pass pass(pool);
+  for (int round = 0; round < 200; ++round) {
+    pool.ParallelForWithThread(50, [&](int64_t, int thread) {
+      if (thread < 0 || thread >= GetParam()) {
+        wrong.fetch_add(1);
+        return;
+      }
+      if (busy[static_cast<size_t>(thread)].fetch_add(1) != 0) wrong.fetch_add(1);
+      busy[static_cast<size_t>(thread)].fetch_sub(1);
+    });
+  }
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST_P(ThreadPoolTest, IdlePoolsAreDestroyedCleanly) {
+  for (int round = 0; round < 20; ++round) {
+    ThreadPool pool(GetParam());
+    if (round % 2 == 0) {
+      const ThreadPool::Pass pass(pool);
+    }
+  }
+}
+
+// Neither the rounding of the thread that made the pool nor the holder's is inherited by the
+// bodies.
+TEST_P(ThreadPoolTest, BodiesRunInTheDefaultFloatEnvironment) {
+  ASSERT_EQ(std::fesetround(FE_UPWARD), 0);
+  ThreadPool pool(GetParam());
+  std::vector<float> sums(64, 0.0f);
+  std::vector<float> halves(64, 0.0f);
+  volatile float one = 1.0f, tiny = 1e-10f, smallest_normal = 1.17549435e-38f;
+  {
+    const ThreadPool::Pass pass(pool);
+    pool.ParallelFor(64, [&](int64_t item) {
+      sums[static_cast<size_t>(item)] = one + tiny;
+      halves[static_cast<size_t>(item)] = smallest_normal / 2.0f;
+    });
+  }
+  ASSERT_EQ(std::fesetround(FE_TONEAREST), 0);
+  for (float sum : sums) EXPECT_EQ(sum, 1.0f);
+  for (float half : halves) EXPECT_GT(half, 0.0f);
+}
+
+}  // namespace
+}  // namespace pergola
