@@ -1,4 +1,5 @@
-// Values of a row of any dtype as f32, bit-equal to the reference (Python `gguf`) for quantised types.
+// Values of a row of any dtype as f32, bit-equal to the reference (Python `gguf`) for quantised
+// types.
 #pragma once
 
 #include <cstddef>

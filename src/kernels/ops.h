@@ -7,9 +7,9 @@
 // Letters: T tokens, S sequences, D width, N outputs, K inputs, H query heads, G key/value heads,
 // W head width. Buffers are memory of the device of the Ops (Allocate); on a CPU plain memory.
 //
-// Rules of every operation (docs/numerics.md): a row's result depends on that row (for attention: its
-// sequence) alone, bit for bit: not on T, on the other rows, or on the number of threads. Nothing
-// allocates in the steady state. Shapes are the caller's promise (PERGOLA_DCHECK).
+// Rules of every operation (docs/numerics.md): a row's result depends on that row (for attention:
+// its sequence) alone, bit for bit: not on T, on the other rows, or on the number of threads.
+// Nothing allocates in the steady state. Shapes are the caller's promise (PERGOLA_DCHECK).
 // Thread-confined: one caller at a time (LinearWeights and PrepareLinear are thread-safe).
 #pragma once
 

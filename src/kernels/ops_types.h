@@ -13,8 +13,8 @@
 namespace pergola::kernels {
 
 // A weight matrix [N, K] in the layout that an Ops wants (repacked, or just the mapped bytes).
-// Immutable and thread-safe. Made by Ops::PrepareLinear, only valid with the Ops that made it; when it
-// does not own a copy the tensor's mapping must outlive it.
+// Immutable and thread-safe. Made by Ops::PrepareLinear, only valid with the Ops that made it; when
+// it does not own a copy the tensor's mapping must outlive it.
 class LinearWeight {
  public:
   virtual ~LinearWeight() = default;

@@ -28,8 +28,8 @@ struct KernelSet {
 // Every set in the order of preference, with what this CPU says of it. For `doctor` and tests.
 std::vector<KernelSet> ListKernelSets();
 
-// INVALID_ARGUMENT listing the known names for an unknown one; FAILED_PRECONDITION with the reason for
-// one that this CPU cannot run. PERGOLA_FORCE_ISA is read here, once per call.
+// INVALID_ARGUMENT listing the known names for an unknown one; FAILED_PRECONDITION with the reason
+// for one that this CPU cannot run. PERGOLA_FORCE_ISA is read here, once per call.
 Result<std::unique_ptr<Ops>> MakeOps(const OpsOptions& options);
 
 }  // namespace pergola::kernels

@@ -1,0 +1,82 @@
+#include "kernels/select.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "core/cpu_features.h"
+#include "kernels/reference_ops.h"
+
+namespace pergola::kernels {
+namespace {
+
+struct Entry {
+  std::string_view name;
+  std::string_view needs;  // CPU features, separated by one space
+  std::unique_ptr<Ops> (*make)(int num_threads);
+};
+
+// Best first, plain last.
+constexpr Entry kEntries[] = {
+    {"reference", "", [](int num_threads) { return MakeReferenceOps(num_threads); }},
+};
+
+// "needs avx512f avx512bw": those of `features` that this CPU lacks; empty when it has all.
+std::string Declined(std::string_view features) {
+  std::string missing;
+  while (!features.empty()) {
+    const std::string_view feature = features.substr(0, features.find(' '));
+    features.remove_prefix(std::min(features.size(), feature.size() + 1));
+    if (!CpuHas(feature)) missing.append(" ").append(feature);
+  }
+  return missing.empty() ? "" : "needs" + missing;
+}
+
+std::string KnownNames() {
+  std::string names;
+  for (const Entry& entry : kEntries) {
+    if (!names.empty()) names += ", ";
+    names += entry.name;
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<KernelSet> ListKernelSets() {
+  std::vector<KernelSet> sets;
+  for (const Entry& entry : kEntries) {
+    std::string declined = Declined(entry.needs);
+    const bool usable = declined.empty();
+    sets.push_back({std::string(entry.name), usable, std::move(declined)});
+  }
+  return sets;
+}
+
+Result<std::unique_ptr<Ops>> MakeOps(const OpsOptions& options) {
+  if (options.num_threads < 0) {
+    return InvalidArgumentError("number of threads is " + std::to_string(options.num_threads) +
+                                ", must not be negative");
+  }
+  const int num_threads = options.num_threads == 0 ? UsableCores() : options.num_threads;
+  std::string wanted = options.isa;
+  std::string source = "kernel set";
+  if (wanted.empty()) {
+    const char* forced = std::getenv("PERGOLA_FORCE_ISA");
+    if (forced != nullptr) wanted = forced;
+    source = "PERGOLA_FORCE_ISA";
+  }
+  for (const Entry& entry : kEntries) {
+    if (!wanted.empty() && entry.name != wanted) continue;
+    const std::string declined = Declined(entry.needs);
+    if (declined.empty()) return entry.make(num_threads);
+    if (!wanted.empty()) {
+      return FailedPreconditionError(source + " '" + wanted + "' can't run here: " + declined);
+    }
+  }
+  return InvalidArgumentError(source + " '" + wanted + "' is unknown; known are " + KnownNames());
+}
+
+}  // namespace pergola::kernels
