@@ -20,7 +20,7 @@ find_package(prometheus-cpp REQUIRED COMPONENTS core)
 pergola_external(METRICS prometheus-cpp::core)
 
 find_package(CURL REQUIRED)
-pergola_external(DOWNLOADS CURL::libcurl OpenSSL::Crypto)
+pergola_external(DOWNLOADS CURL::libcurl OpenSSL::Crypto ZLIB::ZLIB)
 
 find_package(CLI11 REQUIRED)
 pergola_external(FLAGS CLI11::CLI11)
