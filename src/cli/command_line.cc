@@ -8,6 +8,8 @@ int Main(int argc, char** argv) {
   CLI::App app("pergola: text to vectors, from the shell and over HTTP");
   app.require_subcommand(1);
   Run run;
+  AddPull(app, &run);
+  AddModels(app, &run);
   AddVersion(app, &run);
   try {
     app.parse(argc, argv);

@@ -1,0 +1,15 @@
+// JSON as the subcommands print it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace pergola::cli {
+
+// A JSON string literal with its quotes. Control characters are escaped, other bytes kept.
+std::string JsonString(std::string_view text);
+
+// Appends the shortest decimal that reads back as the same float; null for NaN and infinities.
+void AppendJsonFloat(float value, std::string* out);
+
+}  // namespace pergola::cli
