@@ -19,6 +19,9 @@ pergola_external(HTTP Boost::boost OpenSSL::SSL OpenSSL::Crypto ZLIB::ZLIB)
 find_package(prometheus-cpp REQUIRED COMPONENTS core)
 pergola_external(METRICS prometheus-cpp::core)
 
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pergola_external(HASH PkgConfig::XXHASH)
+
 find_package(CURL REQUIRED)
 pergola_external(DOWNLOADS CURL::libcurl OpenSSL::Crypto ZLIB::ZLIB)
 

@@ -78,7 +78,7 @@ struct InferenceOutput {
   // One per sequence; kEmbed: 1 row of E, kTokenVectors: a row of D per token.
   std::vector<std::shared_ptr<const Rows>> sequences;
   std::chrono::nanoseconds queue_time{0};      // longest wait of a sequence
-  std::chrono::nanoseconds inference_time{0};  // in forward passes
+  std::chrono::nanoseconds inference_time{0};  // its share (by tokens) of forward passes
   int64_t cache_hits = 0;                      // sequences answered without computing
 };
 

@@ -1,0 +1,51 @@
+#include "scheduler/batching_policy.h"
+
+#include <algorithm>
+
+namespace pergola::scheduler {
+namespace {
+
+using service::Priority;
+
+size_t ChooseHead(std::span<const WaitingSequence> queue, service::Clock::time_point now,
+                  const BatchingOptions& options) {
+  size_t oldest_online = queue.size();
+  size_t oldest_bulk = queue.size();
+  for (size_t index = 0; index < queue.size(); ++index) {
+    size_t& oldest = queue[index].priority == Priority::kOnline ? oldest_online : oldest_bulk;
+    oldest = std::min(oldest, index);
+    if (oldest_online < queue.size() && oldest_bulk < queue.size()) break;
+  }
+  if (oldest_online == queue.size()) return oldest_bulk;
+  if (oldest_bulk < queue.size() && now - queue[oldest_bulk].arrived > options.bulk_patience) {
+    return oldest_bulk;
+  }
+  return oldest_online;
+}
+
+}  // namespace
+
+std::vector<size_t> ChooseBatch(std::span<const WaitingSequence> queue,
+                                service::Clock::time_point now, const BatchingOptions& options) {
+  std::vector<size_t> batch;
+  if (queue.empty()) return batch;
+  const size_t head = ChooseHead(queue, now, options);
+  batch.push_back(head);
+  int64_t left = options.step_tokens - queue[head].tokens;
+  int64_t looks = options.lookahead;
+  for (const Priority priority : {Priority::kOnline, Priority::kBulk}) {
+    for (size_t index = 0; index < queue.size(); ++index) {
+      if (left <= 0 || static_cast<int64_t>(batch.size()) >= options.max_sequences) return batch;
+      if (index == head || queue[index].priority != priority) continue;
+      if (queue[index].tokens <= left) {
+        batch.push_back(index);
+        left -= queue[index].tokens;
+      } else if (--looks < 0) {
+        return batch;
+      }
+    }
+  }
+  return batch;
+}
+
+}  // namespace pergola::scheduler

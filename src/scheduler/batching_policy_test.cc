@@ -1,0 +1,102 @@
+#include "scheduler/batching_policy.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+namespace pergola::scheduler {
+namespace {
+
+using service::Clock;
+using service::Priority;
+using std::chrono::milliseconds;
+using Batch = std::vector<size_t>;
+
+const Clock::time_point kStart{};
+
+WaitingSequence Online(int64_t tokens, int64_t arrived_ms = 0) {
+  return {tokens, Priority::kOnline, kStart + milliseconds(arrived_ms)};
+}
+WaitingSequence Bulk(int64_t tokens, int64_t arrived_ms = 0) {
+  return {tokens, Priority::kBulk, kStart + milliseconds(arrived_ms)};
+}
+BatchingOptions Budget(int64_t tokens, int64_t lookahead = 256) {
+  BatchingOptions options;
+  options.step_tokens = tokens;
+  options.lookahead = lookahead;
+  return options;
+}
+
+TEST(BatchingPolicyTest, FillsTheBudgetInOrder) {
+  const std::vector<WaitingSequence> queue = {Online(4), Online(3), Online(3), Online(1)};
+  EXPECT_EQ(ChooseBatch(queue, kStart, Budget(10)), (Batch{0, 1, 2}));
+  EXPECT_EQ(ChooseBatch(queue, kStart, Budget(11)), (Batch{0, 1, 2, 3}));
+}
+
+TEST(BatchingPolicyTest, LooksPastWhatDoesNotFit) {
+  const std::vector<WaitingSequence> queue = {Online(4), Online(9), Online(3), Online(3)};
+  EXPECT_EQ(ChooseBatch(queue, kStart, Budget(10)), (Batch{0, 2, 3}));
+  EXPECT_EQ(ChooseBatch(queue, kStart, Budget(10, /*lookahead=*/0)), (Batch{0}));
+}
+
+TEST(BatchingPolicyTest, ASequenceOverTheBudgetRunsAlone) {
+  const std::vector<WaitingSequence> queue = {Online(40), Online(1)};
+  EXPECT_EQ(ChooseBatch(queue, kStart, Budget(10)), (Batch{0}));
+}
+
+TEST(BatchingPolicyTest, OnlineGoesBeforeBulkUntilBulkHasWaitedTooLong) {
+  const std::vector<WaitingSequence> queue = {Bulk(6, 0), Online(6, 5), Bulk(4, 6)};
+  EXPECT_EQ(ChooseBatch(queue, kStart + milliseconds(10), Budget(10)), (Batch{1, 2}));
+  EXPECT_EQ(ChooseBatch(queue, kStart + milliseconds(2001), Budget(10)), (Batch{0, 2}));
+}
+
+TEST(BatchingPolicyTest, EmptyQueueGivesNoBatch) {
+  EXPECT_TRUE(ChooseBatch({}, kStart, Budget(10)).empty());
+}
+
+// Random arrivals against a simulated clock: no batch over budget, and nobody waits longer than the
+// work that was ahead of it (online), or that plus the patience (bulk).
+TEST(BatchingPolicyTest, RandomSearchFindsNoStarvationAndNoOverfullBatch) {
+  std::mt19937_64 random(11);
+  for (int trial = 0; trial < 300; ++trial) {
+    BatchingOptions options = Budget(1 + random() % 64, random() % 3 == 0 ? 0 : random() % 20);
+    options.max_sequences = 1 + static_cast<int64_t>(random() % 8);
+    options.bulk_patience = milliseconds(50);
+    std::vector<WaitingSequence> queue;
+    std::vector<int64_t> heads_ahead;  // steps each may still wait for
+    Clock::time_point now = kStart;
+    for (int step = 0; step < 200; ++step) {
+      for (uint64_t arrivals = random() % 4; arrivals > 0; --arrivals) {
+        const auto tokens = static_cast<int64_t>(1 + random() % 80);
+        const Priority priority = random() % 4 == 0 ? Priority::kBulk : Priority::kOnline;
+        queue.push_back({tokens, priority, now});
+        // At worst each that is already there runs alone before it, and bulk waits out its
+        // patience.
+        heads_ahead.push_back(static_cast<int64_t>(queue.size()) +
+                              (priority == Priority::kBulk ? 50 + static_cast<int64_t>(queue.size())
+                                                           : static_cast<int64_t>(queue.size())));
+      }
+      now += milliseconds(1);
+      const Batch batch = ChooseBatch(queue, now, options);
+      ASSERT_EQ(batch.empty(), queue.empty());
+      if (batch.empty()) continue;
+      int64_t tokens = 0;
+      for (const size_t index : batch) tokens += queue[index].tokens;
+      ASSERT_TRUE(batch.size() == 1 || tokens <= options.step_tokens);
+      ASSERT_LE(static_cast<int64_t>(batch.size()), options.max_sequences);
+      Batch sorted = batch;
+      std::sort(sorted.begin(), sorted.end());
+      ASSERT_TRUE(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end());
+      for (size_t position = sorted.size(); position-- > 0;) {
+        queue.erase(queue.begin() + static_cast<int64_t>(sorted[position]));
+        heads_ahead.erase(heads_ahead.begin() + static_cast<int64_t>(sorted[position]));
+      }
+      for (int64_t& ahead : heads_ahead) ASSERT_GE(--ahead, 0) << "trial " << trial;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pergola::scheduler

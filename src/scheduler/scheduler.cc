@@ -1,0 +1,438 @@
+#include "scheduler/scheduler.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "service/embedding_format.h"
+
+namespace pergola::scheduler {
+namespace {
+
+using service::Clock;
+using service::InferenceOutput;
+using service::Rows;
+using service::Task;
+
+std::string Number(int64_t value) { return std::to_string(value); }
+
+}  // namespace
+
+// State of one request; guarded by the scheduler's mutex until it is finished.
+struct Scheduler::Request {
+  service::InferenceCallback done;
+  Clock::time_point submitted;
+  Clock::time_point deadline;
+  std::shared_ptr<service::CancelToken> cancel;
+  Task task = Task::kEmbed;
+  service::Priority priority = service::Priority::kOnline;
+  int64_t promised_bytes = 0;
+  size_t open = 0;  // sequences not yet answered
+  bool finished = false;
+  Status status;
+  InferenceOutput output;
+};
+
+// One computation that waits or runs, and everybody who waits for it.
+struct Scheduler::Work {
+  SequenceKey key;
+  service::Priority priority;
+  Clock::time_point arrived;
+  std::vector<Waiter> waiters;
+  bool running = false;
+  int64_t tokens() const { return static_cast<int64_t>(key.ids.size()); }
+};
+
+Scheduler::Scheduler(service::ModelInfo info, std::unique_ptr<engine::Runner> runner,
+                     const SchedulerOptions& options)
+    : info_(std::move(info)),
+      runner_(std::move(runner)),
+      options_(options),
+      cache_(options.cache_bytes) {
+  if (options_.batching.step_tokens <= 0) options_.batching.step_tokens = runner_->step_tokens();
+  engine_thread_ = std::thread([this] { EngineLoop(); });
+}
+
+Scheduler::~Scheduler() {
+  Finished finished;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    accepting_ = false;
+    stopping_ = true;
+    for (const WorkPtr& work : queue_) {
+      for (const Waiter& waiter : work->waiters) {
+        Fail(waiter.request, UnavailableError("the server is shutting down"), &finished);
+      }
+      queued_tokens_ -= work->tokens();
+    }
+    queue_.clear();
+  }
+  engine_wanted_.notify_all();
+  CallBack(finished);
+  engine_thread_.join();
+  std::unique_lock<std::mutex> lock(mutex_);
+  blocking_done_.wait(lock, [this] { return blocking_callers_ == 0; });
+}
+
+void Scheduler::StopAccepting() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  accepting_ = false;
+}
+
+Status Scheduler::Validate(const service::InferenceRequest& request) const {
+  if (!request.model.empty() && request.model != info_.id) {
+    return NotFoundError("model '" + request.model + "' is not served here");
+  }
+  for (size_t index = 0; index < request.sequences.size(); ++index) {
+    const std::vector<int32_t>& ids = request.sequences[index];
+    const std::string place = "sequence " + std::to_string(index);
+    if (ids.empty()) return InvalidArgumentError(place + " has no tokens");
+    if (static_cast<int64_t>(ids.size()) > info_.max_tokens) {
+      return InvalidArgumentError(place + " has " + std::to_string(ids.size()) +
+                                  " tokens, the limit is " + Number(info_.max_tokens));
+    }
+    for (const int32_t id : ids) {
+      if (id < 0 || id >= info_.vocab_size) {
+        return InvalidArgumentError(place + ": token id " + std::to_string(id) +
+                                    " is outside the vocabulary of " + Number(info_.vocab_size));
+      }
+    }
+  }
+  return OkStatus();
+}
+
+Status Scheduler::Admit(int64_t tokens, int64_t bytes) const {
+  if (!accepting_) return UnavailableError("the server is shutting down");
+  if (bytes > options_.max_promised_bytes) {
+    return InvalidArgumentError("the answer would take " + Number(bytes) + " bytes, the limit is " +
+                                Number(options_.max_promised_bytes));
+  }
+  if (bytes + promised_bytes_ > options_.max_promised_bytes) {
+    return ResourceExhaustedError(Number(promised_bytes_) + " bytes of answers are promised, " +
+                                  Number(bytes) + " more exceed the limit of " +
+                                  Number(options_.max_promised_bytes));
+  }
+  if (queued_tokens_ > 0 && queued_tokens_ + tokens > options_.max_queued_tokens) {
+    return ResourceExhaustedError(Number(queued_tokens_) + " tokens are queued, " + Number(tokens) +
+                                  " more exceed the limit of " +
+                                  Number(options_.max_queued_tokens));
+  }
+  return OkStatus();
+}
+
+std::shared_ptr<Scheduler::Request> Scheduler::Enqueue(service::InferenceRequest request,
+                                                       service::InferenceCallback done,
+                                                       Finished* finished) {
+  auto state = std::make_shared<Request>();
+  state->done = std::move(done);
+  state->submitted = Clock::now();
+  state->deadline = request.deadline;
+  state->cancel = std::move(request.cancel);
+  state->task = request.task;
+  state->priority = request.priority;
+  int64_t tokens = 0;
+  for (const std::vector<int32_t>& ids : request.sequences) {
+    tokens += static_cast<int64_t>(ids.size());
+  }
+  const int64_t values =
+      request.task == Task::kEmbed
+          ? static_cast<int64_t>(request.sequences.size()) * info_.embedding_width
+          : tokens * info_.hidden_width;
+  const int64_t bytes = values * static_cast<int64_t>(sizeof(float));
+  Status status = Validate(request);
+
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (status.ok()) status = Admit(tokens, bytes);
+  if (!status.ok()) {
+    if (status.code() == StatusCode::kResourceExhausted) ++refused_;
+    Fail(state, std::move(status), finished);
+    return state;
+  }
+  state->promised_bytes = bytes;
+  promised_bytes_ += bytes;
+  state->open = request.sequences.size();
+  state->output.sequences.resize(request.sequences.size());
+  for (size_t index = 0; index < request.sequences.size(); ++index) {
+    EnqueueSequence(state, index, std::move(request.sequences[index]));
+  }
+  if (state->open == 0) FinishRequest(state, finished);
+  return state;
+}
+
+void Scheduler::EnqueueSequence(const std::shared_ptr<Request>& request, size_t index,
+                                std::vector<int32_t> ids) {
+  SequenceKey key{request->task, std::move(ids)};
+  if (std::shared_ptr<const Rows> rows = cache_.Get(key)) {
+    ++cache_hits_;
+    ++request->output.cache_hits;
+    request->output.sequences[index] = std::move(rows);
+    --request->open;
+    return;
+  }
+  ++cache_misses_;
+  if (options_.single_flight) {
+    const auto found = in_flight_.find(key);
+    if (found != in_flight_.end()) {
+      ++joined_;
+      Work& work = *found->second;
+      work.waiters.push_back({request, index});
+      if (request->priority == service::Priority::kOnline) work.priority = request->priority;
+      return;
+    }
+  }
+  auto work = std::make_shared<Work>();
+  work->key = std::move(key);
+  work->priority = request->priority;
+  work->arrived = request->submitted;
+  work->waiters.push_back({request, index});
+  queued_tokens_ += work->tokens();
+  if (options_.single_flight) in_flight_.emplace(work->key, work);
+  queue_.push_back(std::move(work));
+}
+
+void Scheduler::Submit(service::InferenceRequest request, service::InferenceCallback done) {
+  Finished finished;
+  Enqueue(std::move(request), std::move(done), &finished);
+  engine_wanted_.notify_one();
+  CallBack(finished);
+}
+
+Result<InferenceOutput> Scheduler::RunBlocking(service::InferenceRequest request) {
+  Result<InferenceOutput> answer = InternalError("not answered");
+  bool answered = false;
+  Finished finished;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++blocking_callers_;
+  }
+  Enqueue(
+      std::move(request),
+      [&](Result<InferenceOutput> output) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        answer = std::move(output);
+        answered = true;
+        blocking_done_.notify_all();
+      },
+      &finished);
+  CallBack(finished);
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!answered) {
+    if (!engine_busy_ && !queue_.empty()) {
+      RunOneBatch(lock);
+    } else {
+      blocking_done_.wait(lock);
+    }
+  }
+  --blocking_callers_;
+  blocking_done_.notify_all();
+  if (!queue_.empty()) engine_wanted_.notify_one();
+  return answer;
+}
+
+void Scheduler::EngineLoop() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (true) {
+    engine_wanted_.wait(lock, [this] { return stopping_ || (!queue_.empty() && !engine_busy_); });
+    if (queue_.empty() && stopping_) return;
+    RunOneBatch(lock);
+  }
+}
+
+void Scheduler::DropDead(Clock::time_point now, Finished* finished) {
+  for (auto place = queue_.begin(); place != queue_.end();) {
+    Work& work = **place;
+    std::erase_if(work.waiters, [&](const Waiter& waiter) {
+      Request& request = *waiter.request;
+      if (!request.finished && request.cancel && request.cancel->cancelled()) {
+        Fail(waiter.request, CancelledError("the request was cancelled"), finished);
+      } else if (!request.finished && request.deadline <= now) {
+        Fail(waiter.request, DeadlineExceededError("the deadline passed while the request waited"),
+             finished);
+      }
+      return request.finished;
+    });
+    if (work.waiters.empty()) {
+      queued_tokens_ -= work.tokens();
+      in_flight_.erase(work.key);
+      place = queue_.erase(place);
+    } else {
+      ++place;
+    }
+  }
+}
+
+std::vector<Scheduler::WorkPtr> Scheduler::TakeBatch(Clock::time_point now) {
+  std::vector<WaitingSequence> waiting;
+  waiting.reserve(queue_.size());
+  for (const WorkPtr& work : queue_) {
+    waiting.push_back({work->tokens(), work->priority, work->arrived});
+  }
+  std::vector<WorkPtr> batch;
+  for (const size_t index : ChooseBatch(waiting, now, options_.batching)) {
+    batch.push_back(std::move(queue_[index]));
+  }
+  std::erase(queue_, nullptr);
+  for (const WorkPtr& work : batch) {
+    work->running = true;
+    queued_tokens_ -= work->tokens();
+    tokens_run_ += static_cast<uint64_t>(work->tokens());
+  }
+  if (!batch.empty()) {
+    ++batches_run_;
+    sequences_run_ += batch.size();
+    const auto bound = std::lower_bound(kBatchBounds.begin(), kBatchBounds.end(),
+                                        static_cast<double>(batch.size()));
+    ++batch_counts_[static_cast<size_t>(bound - kBatchBounds.begin())];
+  }
+  return batch;
+}
+
+void Scheduler::RunOneBatch(std::unique_lock<std::mutex>& lock) {
+  Finished finished;
+  const Clock::time_point start = Clock::now();
+  DropDead(start, &finished);
+  const std::vector<WorkPtr> batch = TakeBatch(start);
+  if (!batch.empty()) {
+    engine_busy_ = true;
+    for (const WorkPtr& work : batch) {
+      for (const Waiter& waiter : work->waiters) {
+        auto& queue_time = waiter.request->output.queue_time;
+        queue_time = std::max<std::chrono::nanoseconds>(queue_time, start - work->arrived);
+      }
+    }
+    lock.unlock();
+    std::vector<engine::SequenceInput> inputs;
+    for (const WorkPtr& work : batch) {
+      inputs.push_back({work->key.ids, work->key.task == Task::kTokenVectors});
+    }
+    const Result<std::unique_ptr<engine::Outputs>> outputs = runner_->Run(inputs);
+    const auto inference_time = Clock::now() - start;
+    lock.lock();
+    engine_busy_ = false;
+    busy_seconds_ += std::chrono::duration<double>(inference_time).count();
+    Complete(batch, outputs, inference_time, &finished);
+  }
+  // Callbacks run without the mutex and without the engine token: the next batch may start
+  // meanwhile.
+  const bool more = !queue_.empty();
+  lock.unlock();
+  if (more) {
+    engine_wanted_.notify_one();
+  }
+  CallBack(finished);
+  lock.lock();
+  blocking_done_.notify_all();
+}
+
+void Scheduler::Complete(const std::vector<WorkPtr>& batch,
+                         const Result<std::unique_ptr<engine::Outputs>>& outputs,
+                         std::chrono::nanoseconds inference_time, Finished* finished) {
+  int64_t batch_tokens = 0;
+  for (const WorkPtr& work : batch) batch_tokens += work->tokens();
+  for (size_t index = 0; index < batch.size(); ++index) {
+    Work& work = *batch[index];
+    in_flight_.erase(work.key);
+    Result<std::shared_ptr<const Rows>> result = InternalError("no rows");
+    if (!outputs.ok()) {
+      result = InternalError("the engine failed: " + outputs.status().message());
+    } else if (Result<ConstF32Matrix> rows = (*outputs)->Rows(static_cast<int64_t>(index));
+               !rows.ok()) {
+      result = rows.status();
+    } else {
+      const int64_t count = rows->rows * rows->cols;
+      auto owned = std::make_shared<Rows>(
+          Rows{rows->rows, rows->cols, std::vector<float>(rows->data, rows->data + count)});
+      if (service::AllFinite(owned->values)) {
+        cache_.Put(work.key, owned);
+        result = std::shared_ptr<const Rows>(std::move(owned));
+      } else {
+        result = InternalError("the model gave a value that is not finite for this input");
+      }
+    }
+    for (Waiter& waiter : work.waiters) {
+      waiter.request->output.inference_time += inference_time * work.tokens() / batch_tokens;
+      FinishSequence(waiter, result, finished);
+    }
+  }
+}
+
+void Scheduler::FinishSequence(Waiter& waiter, const Result<std::shared_ptr<const Rows>>& rows,
+                               Finished* finished) {
+  Request& request = *waiter.request;
+  if (request.finished) return;
+  if (!rows.ok()) {
+    Fail(waiter.request, rows.status(), finished);
+    return;
+  }
+  request.output.sequences[waiter.index] = *rows;
+  if (--request.open == 0) FinishRequest(waiter.request, finished);
+}
+
+void Scheduler::FinishRequest(const std::shared_ptr<Request>& request, Finished* finished) {
+  request->finished = true;
+  promised_bytes_ -= request->promised_bytes;
+  finished->push_back(request);
+}
+
+void Scheduler::Fail(const std::shared_ptr<Request>& request, Status status, Finished* finished) {
+  if (request->finished) return;
+  request->status = std::move(status);
+  FinishRequest(request, finished);
+}
+
+void Scheduler::CallBack(const Finished& finished) {
+  for (const std::shared_ptr<Request>& request : finished) {
+    if (request->status.ok()) {
+      request->done(std::move(request->output));
+    } else {
+      request->done(std::move(request->status));
+    }
+    request->done = nullptr;
+  }
+}
+
+std::vector<service::MetricSample> Scheduler::Metrics() const {
+  using service::MetricKind;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto counter = [](std::string name, std::string help, double value) {
+    return service::MetricSample{
+        std::move(name), std::move(help), MetricKind::kCounter, {}, value, {}, {}};
+  };
+  const auto gauge = [](std::string name, std::string help, double value) {
+    return service::MetricSample{
+        std::move(name), std::move(help), MetricKind::kGauge, {}, value, {}, {}};
+  };
+  std::vector<service::MetricSample> samples = {
+      gauge("pergola_queue_sequences", "Sequences that wait for the engine.",
+            static_cast<double>(queue_.size())),
+      gauge("pergola_queue_tokens", "Tokens that wait for the engine.",
+            static_cast<double>(queued_tokens_)),
+      gauge("pergola_promised_bytes", "Bytes of rows promised to unfinished requests.",
+            static_cast<double>(promised_bytes_)),
+      counter("pergola_batches_total", "Batches run.", static_cast<double>(batches_run_)),
+      counter("pergola_batch_tokens_total", "Tokens computed.", static_cast<double>(tokens_run_)),
+      counter("pergola_engine_busy_seconds_total", "Time spent in forward passes.", busy_seconds_),
+      counter("pergola_cache_hits_total", "Sequences answered from the cache.",
+              static_cast<double>(cache_hits_)),
+      counter("pergola_cache_misses_total", "Sequences not found in the cache.",
+              static_cast<double>(cache_misses_)),
+      counter("pergola_joined_total", "Sequences that shared a computation under way.",
+              static_cast<double>(joined_)),
+      counter("pergola_refused_total", "Requests refused by admission.",
+              static_cast<double>(refused_)),
+      gauge("pergola_cache_bytes", "Bytes held by the cache.", static_cast<double>(cache_.bytes())),
+      gauge("pergola_cache_entries", "Rows held by the cache.",
+            static_cast<double>(cache_.entries())),
+  };
+  samples.push_back({"pergola_batch_size",
+                     "Sequences per batch.",
+                     MetricKind::kHistogram,
+                     {},
+                     static_cast<double>(sequences_run_),
+                     {kBatchBounds.begin(), kBatchBounds.end()},
+                     {batch_counts_.begin(), batch_counts_.end()}});
+  return samples;
+}
+
+}  // namespace pergola::scheduler

@@ -1,0 +1,128 @@
+// The in-process InferenceService of one model: admits, caches, queues, batches, runs, completes.
+//
+//   scheduler::Scheduler scheduler(info, std::move(runner), {});
+//   scheduler.Submit(std::move(request), [](auto output) { ... });   // any thread
+//   auto output = scheduler.RunBlocking(std::move(request));         // shells, the library face
+//
+// While one batch runs the next fills (batching_policy.h). The engine is owned through a token: its
+// holder runs batches. A thread of the scheduler takes it for Submit; RunBlocking takes it itself
+// when the engine is idle, which saves two thread hand-offs.
+//
+// Sequences with equal ids that wait or run at the same time are computed once (single flight), and
+// finished rows are kept in a cache. Neither changes a bit of any answer.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/runner.h"
+#include "scheduler/batching_policy.h"
+#include "scheduler/result_cache.h"
+#include "service/inference_service.h"
+#include "service/metric_sample.h"
+
+namespace pergola::scheduler {
+
+struct SchedulerOptions {
+  // step_tokens 0: what the runner says.
+  BatchingOptions batching{.step_tokens = 0};
+  size_t cache_bytes = size_t{64} << 20;
+  bool single_flight = true;
+  // Admission: a request is refused when others wait and together they would exceed this. A lone
+  // request of any size is admitted.
+  int64_t max_queued_tokens = 1 << 20;
+  // Bytes of rows promised to requests that are not finished; also for a lone request.
+  int64_t max_promised_bytes = int64_t{2} << 30;
+};
+
+// Thread-safe.
+class Scheduler : public service::InferenceService {
+ public:
+  Scheduler(service::ModelInfo info, std::unique_ptr<engine::Runner> runner,
+            const SchedulerOptions& options);
+  // Shuts down: what waits is answered UNAVAILABLE, what runs is finished.
+  ~Scheduler() override;
+
+  void Submit(service::InferenceRequest request, service::InferenceCallback done) override;
+  std::vector<service::ModelInfo> Models() const override { return {info_}; }
+
+  // Submits and waits; runs batches on the calling thread while the engine is free.
+  Result<service::InferenceOutput> RunBlocking(service::InferenceRequest request);
+
+  // Refuses new requests with UNAVAILABLE from now on. Idempotent.
+  void StopAccepting();
+
+  std::vector<service::MetricSample> Metrics() const;
+
+ private:
+  struct Request;
+  struct Waiter {
+    std::shared_ptr<Request> request;
+    size_t index;  // of the sequence within the request
+  };
+  struct Work;
+  using WorkPtr = std::shared_ptr<Work>;
+  // Callbacks to be made once the mutex is free.
+  using Finished = std::vector<std::shared_ptr<Request>>;
+
+  Status Validate(const service::InferenceRequest& request) const;
+  Status Admit(int64_t tokens, int64_t bytes) const;  // mutex_ held
+  std::shared_ptr<Request> Enqueue(service::InferenceRequest request,
+                                   service::InferenceCallback done, Finished* finished);
+  void EnqueueSequence(const std::shared_ptr<Request>& request, size_t index,
+                       std::vector<int32_t> ids);  // mutex_ held
+  void EngineLoop();
+  // With mutex_ held and the engine idle: runs one batch (mutex_ free meanwhile), completes it.
+  void RunOneBatch(std::unique_lock<std::mutex>& lock);
+  void DropDead(service::Clock::time_point now, Finished* finished);  // mutex_ held
+  std::vector<WorkPtr> TakeBatch(service::Clock::time_point now);     // mutex_ held
+  void Complete(const std::vector<WorkPtr>& batch, const Result<std::unique_ptr<engine::Outputs>>&,
+                std::chrono::nanoseconds inference_time, Finished* finished);  // mutex_ held
+  void FinishSequence(Waiter& waiter, const Result<std::shared_ptr<const service::Rows>>& rows,
+                      Finished* finished);                                          // mutex_ held
+  void FinishRequest(const std::shared_ptr<Request>& request, Finished* finished);  // mutex_ held
+  void Fail(const std::shared_ptr<Request>& request, Status status,
+            Finished* finished);  // mutex_ held
+  static void CallBack(const Finished& finished);
+
+  const service::ModelInfo info_;
+  const std::unique_ptr<engine::Runner> runner_;  // used by the holder of the engine token only
+  SchedulerOptions options_;
+
+  mutable std::mutex mutex_;  // guards everything below
+  std::condition_variable engine_wanted_;
+  std::condition_variable blocking_done_;
+  bool engine_busy_ = false;  // the engine token is taken
+  bool accepting_ = true;
+  bool stopping_ = false;
+  std::deque<WorkPtr> queue_;  // in order of arrival
+  // Waiting or running work by key, for single flight.
+  std::unordered_map<SequenceKey, WorkPtr, SequenceKeyHash> in_flight_;
+  ResultCache cache_;
+  int64_t queued_tokens_ = 0;
+  int64_t promised_bytes_ = 0;
+  int64_t blocking_callers_ = 0;
+
+  // Metrics.
+  static constexpr std::array<double, 10> kBatchBounds = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
+  std::array<uint64_t, kBatchBounds.size() + 1> batch_counts_ = {};
+  uint64_t sequences_run_ = 0;
+  uint64_t batches_run_ = 0;
+  uint64_t tokens_run_ = 0;
+  uint64_t cache_hits_ = 0;
+  uint64_t cache_misses_ = 0;
+  uint64_t joined_ = 0;
+  uint64_t refused_ = 0;
+  double busy_seconds_ = 0;
+
+  std::thread engine_thread_;
+};
+
+}  // namespace pergola::scheduler

@@ -1,0 +1,315 @@
+#include "scheduler/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <future>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+namespace pergola::scheduler {
+namespace {
+
+using service::Clock;
+using service::InferenceOutput;
+using service::InferenceRequest;
+using service::Task;
+
+// Rows made from the ids: pooled [sum of ids, tokens]; token vectors [id, position from 0].
+class FakeOutputs : public engine::Outputs {
+ public:
+  explicit FakeOutputs(std::vector<std::vector<float>> rows) : rows_(std::move(rows)) {}
+  Result<ConstF32Matrix> Rows(int64_t index) override {
+    const std::vector<float>& values = rows_[static_cast<size_t>(index)];
+    return ConstF32Matrix(values.data(), static_cast<int64_t>(values.size()) / 2, 2);
+  }
+
+ private:
+  std::vector<std::vector<float>> rows_;
+};
+
+constexpr int32_t kPoisonId = 66;   // gives a row that is not finite
+constexpr int32_t kFailureId = 67;  // fails the whole batch
+
+// A gate that tests open, so that a batch "runs" exactly as long as they want.
+class Gate {
+ public:
+  void Open() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  void Pass() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    ++waiting_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_; });
+  }
+  void AwaitArrival() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return waiting_ > 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+  int waiting_ = 0;
+};
+
+class FakeRunner : public engine::Runner {
+ public:
+  FakeRunner(Gate* gate, std::vector<std::vector<std::vector<int32_t>>>* batches)
+      : gate_(gate), batches_(batches) {}
+  int64_t step_tokens() const override { return 16; }
+  int64_t embedding_width() const override { return 2; }
+  int64_t hidden_width() const override { return 2; }
+  Result<std::unique_ptr<engine::Outputs>> Run(
+      std::span<const engine::SequenceInput> batch) override {
+    EXPECT_FALSE(running_.exchange(true)) << "two batches at once";
+    if (gate_ != nullptr) gate_->Pass();
+    std::vector<std::vector<float>> rows;
+    std::vector<std::vector<int32_t>> seen;
+    bool failed = false;
+    for (const engine::SequenceInput& input : batch) {
+      std::vector<float> values = {0, static_cast<float>(input.ids.size())};
+      std::vector<float> tokens;
+      for (const int32_t id : input.ids) {
+        values[0] += static_cast<float>(id);
+        tokens.push_back(static_cast<float>(id));
+        tokens.push_back(static_cast<float>(tokens.size() / 2));
+        if (id == kPoisonId) values[0] = std::numeric_limits<float>::quiet_NaN();
+        failed = failed || id == kFailureId;
+      }
+      rows.push_back(input.token_vectors ? tokens : values);
+      seen.emplace_back(input.ids.begin(), input.ids.end());
+    }
+    batches_->push_back(std::move(seen));
+    running_ = false;
+    if (failed) return InternalError("device lost");
+    return std::unique_ptr<engine::Outputs>(new FakeOutputs(std::move(rows)));
+  }
+
+ private:
+  Gate* gate_;
+  std::vector<std::vector<std::vector<int32_t>>>* batches_;
+  std::atomic<bool> running_ = false;
+};
+
+class SchedulerTest : public ::testing::Test {
+ protected:
+  void Start(SchedulerOptions options, bool gated) {
+    service::ModelInfo info;
+    info.id = "fake";
+    info.embedding_width = 2;
+    info.hidden_width = 2;
+    info.max_tokens = 100;
+    info.vocab_size = 100;
+    scheduler_ = std::make_unique<Scheduler>(
+        info, std::make_unique<FakeRunner>(gated ? &gate_ : nullptr, &batches_), options);
+  }
+  std::future<Result<InferenceOutput>> Submit(InferenceRequest request) {
+    auto promise = std::make_shared<std::promise<Result<InferenceOutput>>>();
+    auto future = promise->get_future();
+    scheduler_->Submit(std::move(request), [promise](Result<InferenceOutput> output) {
+      promise->set_value(std::move(output));
+    });
+    return future;
+  }
+  static InferenceRequest Embed(std::vector<std::vector<int32_t>> sequences) {
+    InferenceRequest request;
+    request.sequences = std::move(sequences);
+    return request;
+  }
+  static SchedulerOptions NoCache() {
+    SchedulerOptions options;
+    options.cache_bytes = 0;
+    options.single_flight = false;
+    return options;
+  }
+
+  Gate gate_;
+  std::vector<std::vector<std::vector<int32_t>>> batches_;
+  std::unique_ptr<Scheduler> scheduler_;
+};
+
+TEST_F(SchedulerTest, AnswersInOrderOfTheList) {
+  Start({}, false);
+  const auto output = Submit(Embed({{1, 2}, {3}, {4, 5, 6}})).get();
+  ASSERT_TRUE(output.ok());
+  ASSERT_EQ(output->sequences.size(), 3u);
+  EXPECT_EQ(output->sequences[0]->values, (std::vector<float>{3, 2}));
+  EXPECT_EQ(output->sequences[1]->values, (std::vector<float>{3, 1}));
+  EXPECT_EQ(output->sequences[2]->values, (std::vector<float>{15, 3}));
+}
+
+TEST_F(SchedulerTest, WhatArrivesWhileABatchRunsIsTheNextBatch) {
+  Start(NoCache(), true);
+  auto first = Submit(Embed({{1}}));
+  gate_.AwaitArrival();
+  std::vector<std::future<Result<InferenceOutput>>> later;
+  for (int32_t id = 2; id < 8; ++id) later.push_back(Submit(Embed({{id}})));
+  gate_.Open();
+  EXPECT_TRUE(first.get().ok());
+  for (auto& answer : later) EXPECT_TRUE(answer.get().ok());
+  ASSERT_EQ(batches_.size(), 2u);
+  EXPECT_EQ(batches_[1].size(), 6u);
+}
+
+TEST_F(SchedulerTest, EqualSequencesUnderWayAreComputedOnceAndThenCached) {
+  Start({}, true);
+  auto first = Submit(Embed({{7, 8}}));
+  gate_.AwaitArrival();
+  auto twin = Submit(Embed({{7, 8}, {9}, {9}}));
+  gate_.Open();
+  EXPECT_EQ(first.get()->sequences[0]->values[0], 15);
+  EXPECT_EQ(twin.get()->sequences[2]->values[0], 9);
+  ASSERT_EQ(batches_.size(), 2u);
+  EXPECT_EQ(batches_[1].size(), 1u);
+  const auto again = Submit(Embed({{9}, {7, 8}})).get();
+  EXPECT_EQ(again->cache_hits, 2);
+  EXPECT_EQ(batches_.size(), 2u);
+}
+
+TEST_F(SchedulerTest, TokenVectorsAndPooledRowsDoNotMix) {
+  Start({}, false);
+  ASSERT_TRUE(Submit(Embed({{3, 4}})).get().ok());
+  InferenceRequest request = Embed({{3, 4}});
+  request.task = Task::kTokenVectors;
+  const auto output = Submit(std::move(request)).get();
+  EXPECT_EQ(output->sequences[0]->rows, 2);
+  EXPECT_EQ(output->sequences[0]->values, (std::vector<float>{3, 0, 4, 1}));
+}
+
+TEST_F(SchedulerTest, RefusesWhatTheModelCannotTake) {
+  Start({}, false);
+  EXPECT_EQ(Submit(Embed({{}})).get().status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Submit(Embed({{100}})).get().status().message(),
+            "sequence 0: token id 100 is outside the vocabulary of 100");
+  EXPECT_EQ(Submit(Embed({std::vector<int32_t>(101, 1)})).get().status().message(),
+            "sequence 0 has 101 tokens, the limit is 100");
+  InferenceRequest other = Embed({{1}});
+  other.model = "other";
+  EXPECT_EQ(Submit(std::move(other)).get().status().code(), StatusCode::kNotFound);
+  EXPECT_TRUE(Submit(Embed({})).get()->sequences.empty());
+}
+
+TEST_F(SchedulerTest, AdmissionCountsQueuedTokensAndPromisedBytes) {
+  SchedulerOptions options = NoCache();
+  options.max_queued_tokens = 10;
+  options.max_promised_bytes = 80;  // ten rows of two floats
+  Start(options, true);
+  auto lone = Submit(Embed({std::vector<int32_t>(50, 1)}));  // over the limit, but nobody waits
+  gate_.AwaitArrival();
+  auto second = Submit(Embed({std::vector<int32_t>(8, 2)}));
+  const auto refused = Submit(Embed({{1, 2, 3}})).get();
+  EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(refused.status().message(), "8 tokens are queued, 3 more exceed the limit of 10");
+  const auto bytes = Submit(Embed(std::vector<std::vector<int32_t>>(9, {1}))).get();
+  EXPECT_EQ(bytes.status().code(), StatusCode::kResourceExhausted);
+  const auto never = Submit(Embed(std::vector<std::vector<int32_t>>(11, {1}))).get();
+  EXPECT_EQ(never.status().code(), StatusCode::kInvalidArgument);
+  gate_.Open();
+  EXPECT_TRUE(lone.get().ok());
+  EXPECT_TRUE(second.get().ok());
+  EXPECT_TRUE(Submit(Embed({{1, 2, 3}})).get().ok());
+}
+
+TEST_F(SchedulerTest, CancelledAndExpiredRequestsAreDroppedBeforeTheyRun) {
+  Start({}, true);
+  auto first = Submit(Embed({{1}}));
+  gate_.AwaitArrival();
+  InferenceRequest cancelled = Embed({{2}});
+  cancelled.cancel = std::make_shared<service::CancelToken>();
+  const auto token = cancelled.cancel;
+  auto cancelled_answer = Submit(std::move(cancelled));
+  InferenceRequest expired = Embed({{3}});
+  expired.deadline = Clock::now();
+  auto expired_answer = Submit(std::move(expired));
+  auto twin_of_cancelled = Submit(Embed({{2}}));
+  token->Cancel();
+  gate_.Open();
+  EXPECT_EQ(cancelled_answer.get().status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(expired_answer.get().status().code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(twin_of_cancelled.get()->sequences[0]->values[0], 2);
+  EXPECT_TRUE(first.get().ok());
+  for (const auto& batch : batches_) {
+    for (const auto& ids : batch) EXPECT_NE(ids[0], 3);
+  }
+}
+
+TEST_F(SchedulerTest, ARowThatIsNotFiniteFailsItsRequestAlone) {
+  Start(NoCache(), true);
+  auto first = Submit(Embed({{1}}));
+  gate_.AwaitArrival();
+  auto poisoned = Submit(Embed({{5}, {kPoisonId}}));
+  auto healthy = Submit(Embed({{6}}));
+  gate_.Open();
+  EXPECT_EQ(poisoned.get().status().code(), StatusCode::kInternal);
+  EXPECT_TRUE(healthy.get().ok());
+  EXPECT_TRUE(first.get().ok());
+  EXPECT_EQ(batches_[1].size(), 3u);
+}
+
+TEST_F(SchedulerTest, AFailedBatchIsReportedAndNotCached) {
+  Start({}, false);
+  EXPECT_EQ(Submit(Embed({{kFailureId}})).get().status().message(),
+            "the engine failed: device lost");
+  EXPECT_EQ(Submit(Embed({{kFailureId}})).get().status().code(), StatusCode::kInternal);
+  EXPECT_EQ(batches_.size(), 2u);
+}
+
+TEST_F(SchedulerTest, ShutdownAnswersWhatWaits) {
+  Start(NoCache(), true);
+  auto running = Submit(Embed({{1}}));
+  gate_.AwaitArrival();
+  auto waiting = Submit(Embed({{2}}));
+  scheduler_->StopAccepting();
+  EXPECT_EQ(Submit(Embed({{3}})).get().status().code(), StatusCode::kUnavailable);
+  std::thread destroyer([this] { scheduler_.reset(); });
+  EXPECT_EQ(waiting.get().status().code(), StatusCode::kUnavailable);
+  gate_.Open();
+  EXPECT_TRUE(running.get().ok());
+  destroyer.join();
+}
+
+TEST_F(SchedulerTest, BlockingCallersShareTheEngine) {
+  Start(NoCache(), false);
+  std::atomic<int> right = 0;
+  std::vector<std::thread> threads;
+  for (int32_t caller = 0; caller < 4; ++caller) {
+    threads.emplace_back([&, caller] {
+      for (int32_t round = 0; round < 200; ++round) {
+        const auto output = scheduler_->RunBlocking(Embed({{caller, round % 50}}));
+        if (output.ok() &&
+            output->sequences[0]->values[0] == static_cast<float>(caller + round % 50)) {
+          ++right;
+        }
+        const auto async = Submit(Embed({{round % 60}})).get();
+        if (async.ok()) ++right;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right, 4 * 200 * 2);
+}
+
+TEST_F(SchedulerTest, MetricsTellBatchesAndCache) {
+  Start({}, false);
+  ASSERT_TRUE(Submit(Embed({{1}, {2}})).get().ok());
+  ASSERT_TRUE(Submit(Embed({{1}})).get().ok());
+  double hits = -1, batches = -1, size_sum = -1;
+  for (const service::MetricSample& sample : scheduler_->Metrics()) {
+    if (sample.name == "pergola_cache_hits_total") hits = sample.value;
+    if (sample.name == "pergola_batches_total") batches = sample.value;
+    if (sample.name == "pergola_batch_size") size_sum = sample.value;
+  }
+  EXPECT_EQ(hits, 1);
+  EXPECT_EQ(batches, 1);
+  EXPECT_EQ(size_sum, 2);
+}
+
+}  // namespace
+}  // namespace pergola::scheduler
