@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# install_dependencies.sh [--tests]: installs with apt what building Pergola needs (Debian 12, Ubuntu 24.04)
+# and, with --tests, what its tests and checks need too. Does nothing when all is there.
+set -euo pipefail
+
+# The versioned Boost: Debian 12's unversioned packages are 1.74, too old for coroutines in Beast.
+# The run-time library of the sanitizers and of libFuzzer comes with the distribution's own clang.
+source /etc/os-release
+case "$ID" in
+  ubuntu) boost=libboost1.83-dev clang_runtime=libclang-rt-18-dev ;;
+  *) boost=libboost1.81-dev clang_runtime=libclang-rt-14-dev ;;
+esac
+
+packages=(g++ cmake ninja-build ccache pkg-config git ca-certificates curl python3 python3-pip
+  "$boost" libssl-dev zlib1g-dev libcurl4-openssl-dev libsimdjson-dev libcli11-dev libxxhash-dev
+  prometheus-cpp-dev)
+if [[ "${1:-}" == --tests ]]; then
+  packages+=(libgtest-dev libbenchmark-dev clang clang-format binutils python3-venv "$clang_runtime")
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q 'install ok installed' ||
+    missing+=("$package")
+done
+((${#missing[@]})) || exit 0
+
+echo "installing: ${missing[*]}" >&2
+as_root=()
+((EUID == 0)) || as_root=(sudo)
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+  apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
