@@ -1,0 +1,78 @@
+// One request on its way through the routes: answers exactly once, by the deadline at the latest.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+
+#include "gateway/deadline_timer.h"
+#include "gateway/dialect.h"
+#include "gateway/http_types.h"
+#include "gateway/metrics.h"
+#include "gateway/route_table.h"
+
+namespace pergola::gateway {
+
+// Counts exchanges, so that their owner can wait for the last. Thread-safe.
+class InFlight {
+ public:
+  void Enter();
+  void Leave();
+  void WaitForNone();
+
+ private:
+  std::mutex mutex_;  // guards count_
+  std::condition_variable none_;
+  int64_t count_ = 0;
+};
+
+// Thread-safe: the first of Send, Fail and the deadline answers, the others do nothing. Owned by
+// whoever works on the request; what is given to the constructor must outlive it.
+class Exchange : public std::enable_shared_from_this<Exchange> {
+ public:
+  struct Parts {
+    InFlight* in_flight = nullptr;
+    DeadlineTimer* timer = nullptr;
+    Metrics* metrics = nullptr;
+  };
+
+  Exchange(const Parts& parts, HttpRequest http_request, HttpRespond respond, const Route* route);
+  ~Exchange();
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  HttpRequest& request() { return request_; }
+  const Route* route() const { return route_; }  // null: no such route
+  Envelope envelope() const { return envelope_; }
+  void set_envelope(Envelope envelope) { envelope_ = envelope; }
+  service::Clock::time_point deadline() const { return deadline_; }
+
+  // At `deadline` the request is cancelled and answered with `failure`.
+  void StartDeadline(service::Clock::time_point deadline, Failure failure);
+  bool expired() const { return service::Clock::now() >= deadline_; }
+
+  void Send(HttpResponse response);
+  void SendJson(std::string body);
+  // Calls `parts` for the first MiB at once, on this thread; what is left becomes next_chunk.
+  void SendParts(AnswerParts parts, std::vector<HttpHeader> headers = {});
+  void Fail(const Failure& failure);
+
+ private:
+  bool Claim();
+  void Deliver(HttpResponse response);
+
+  const Parts parts_;
+  HttpRequest request_;
+  HttpRespond respond_;
+  const Route* route_;
+  std::atomic<Envelope> envelope_;
+  service::Clock::time_point deadline_ = service::Clock::time_point::max();
+  std::mutex ticket_mutex_;  // guards ticket_
+  std::optional<DeadlineTimer::Ticket> ticket_;
+  std::atomic<bool> answered_ = false;
+};
+
+}  // namespace pergola::gateway

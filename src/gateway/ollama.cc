@@ -1,0 +1,69 @@
+// Ollama's /api/embed, and its legacy /api/embeddings with one prompt and one vector.
+#include "gateway/dialect.h"
+#include "gateway/json_writer.h"
+
+namespace pergola::gateway {
+namespace {
+
+AnswerParts RenderOllamaEmbed(std::shared_ptr<const EmbedAnswer> answer) {
+  std::string head = "{\"model\":";
+  AppendJsonString(answer->model, &head);
+  head.append(",\"embeddings\":[");
+  std::string tail = "],\"total_duration\":";
+  AppendJsonInteger(answer->total_time.count(), &tail);
+  // The model is loaded before the server listens.
+  tail.append(",\"load_duration\":0,\"prompt_eval_count\":");
+  AppendJsonInteger(answer->tokens, &tail);
+  tail.push_back('}');
+  const auto row = [answer](int64_t index, std::string* out) {
+    answer->AppendRow(static_cast<size_t>(index), answer->call.formats[0], out);
+  };
+  return ListParts(std::move(head), static_cast<int64_t>(answer->rows.size()), row,
+                   std::move(tail));
+}
+
+AnswerParts RenderOllamaLegacy(std::shared_ptr<const EmbedAnswer> answer) {
+  const auto row = [answer](int64_t, std::string* out) {
+    answer->AppendRow(0, answer->call.formats[0], out);
+  };
+  return ListParts("{\"embedding\":", 1, row, "}");
+}
+
+void ReadCommon(Fields& fields, EmbedCall* call) {
+  call->envelope = Envelope::kPlain;
+  call->model = fields.String("model").value_or("");
+  call->truncate = fields.Bool("truncate").value_or(true);
+  call->dimensions = fields.Integer("dimensions");
+  ReadEncodingFormat(fields, call);
+  const std::optional<JsonValue> options = fields.Get("options");
+  if (!options) return;
+  Fields inner(*options, {"num_ctx"}, "options.");
+  call->max_tokens = inner.Integer("num_ctx");
+  call->max_tokens_field = "options.num_ctx";
+  if (inner.failure()) fields.Fail(*inner.failure());
+}
+
+}  // namespace
+
+MaybeFailure ParseOllamaEmbed(const JsonValue& body, const ParseLimits& limits, EmbedCall* call) {
+  Fields fields(body, {"model", "input", "truncate", "dimensions", "encoding_format", "options"});
+  call->envelope = Envelope::kPlain;
+  call->render = RenderOllamaEmbed;
+  if (fields.failure()) return fields.failure();
+  ReadCommon(fields, call);
+  if (fields.failure()) return fields.failure();
+  return ReadInputs(fields.Get("input"), "input", InputForms::kTextsOrIds, limits, &call->inputs);
+}
+
+MaybeFailure ParseOllamaLegacy(const JsonValue& body, const ParseLimits& limits, EmbedCall* call) {
+  Fields fields(body, {"model", "prompt", "truncate", "dimensions", "encoding_format", "options"});
+  call->envelope = Envelope::kPlain;
+  call->render = RenderOllamaLegacy;
+  call->input_field = "prompt";
+  if (fields.failure()) return fields.failure();
+  ReadCommon(fields, call);
+  if (fields.failure()) return fields.failure();
+  return ReadInputs(fields.Get("prompt"), "prompt", InputForms::kTextOnly, limits, &call->inputs);
+}
+
+}  // namespace pergola::gateway

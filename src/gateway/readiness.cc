@@ -1,0 +1,74 @@
+#include "gateway/readiness.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace pergola::gateway {
+namespace {
+
+constexpr std::string_view kReady = "{\"status\":\"ok\"}";
+
+Failure NotReady(const std::string& reason) {
+  return {UnavailableError("not ready: " + reason), "", "", false};
+}
+
+}  // namespace
+
+// Shared by the callbacks of one answer's probes; the last one answers.
+struct Readiness::Probe {
+  std::shared_ptr<Exchange> exchange;
+  std::atomic<size_t> pending;
+  Probe(std::shared_ptr<Exchange> whose, size_t count)
+      : exchange(std::move(whose)), pending(count) {}
+};
+
+Readiness::Readiness(const std::vector<ServedModel>* models)
+    : models_(*models), last_(models->size()) {
+  for (auto& last : last_) last = std::numeric_limits<service::Clock::rep>::min();
+}
+
+void Readiness::Note(const ServedModel* model) {
+  const auto place = static_cast<size_t>(model - models_.data());
+  last_[place].store(service::Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+}
+
+service::InferenceRequest Readiness::MakeProbe(const ServedModel& model) {
+  const uint64_t number = probes_.fetch_add(1, std::memory_order_relaxed);
+  const auto vocabulary = static_cast<uint64_t>(std::max<int64_t>(model.info.vocab_size, 1));
+  service::InferenceRequest request;
+  request.model = model.info.id;
+  std::vector<int32_t> ids = {static_cast<int32_t>(number % vocabulary)};
+  if (model.info.max_tokens > 1) {
+    ids.push_back(static_cast<int32_t>(number / vocabulary % vocabulary));
+  }
+  request.sequences.push_back(std::move(ids));
+  request.deadline = service::Clock::now() + kProbeTimeout;
+  return request;
+}
+
+void Readiness::Answer(std::shared_ptr<Exchange> exchange) {
+  const service::Clock::time_point now = service::Clock::now();
+  std::vector<const ServedModel*> stale;
+  for (size_t i = 0; i < models_.size(); ++i) {
+    const service::Clock::rep last = last_[i].load(std::memory_order_relaxed);
+    const service::Clock::rep oldest = (now - kFresh).time_since_epoch().count();
+    if (last < oldest) stale.push_back(&models_[i]);
+  }
+  if (stale.empty()) return exchange->SendJson(std::string(kReady));
+  exchange->StartDeadline(now + kProbeTimeout, NotReady("a model did not answer within 2 s"));
+  const auto probe = std::make_shared<Probe>(exchange, stale.size());
+  for (const ServedModel* model : stale) {
+    model->service->Submit(MakeProbe(*model),
+                           [this, probe, model](Result<service::InferenceOutput> output) {
+                             if (!output.ok()) {
+                               probe->exchange->Fail(NotReady(output.status().message()));
+                             } else {
+                               Note(model);
+                             }
+                             if (probe->pending.fetch_sub(1) == 1)
+                               probe->exchange->SendJson(std::string(kReady));
+                           });
+  }
+}
+
+}  // namespace pergola::gateway

@@ -1,0 +1,42 @@
+// /readyz and /health: does every served model still answer?
+//
+// A model is ready when a forward pass of it succeeded within the last seconds: a real request's,
+// or else a probe of two tokens, different each time so that no cache answers it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "gateway/exchange.h"
+#include "gateway/routes.h"
+
+namespace pergola::gateway {
+
+// Thread-safe.
+class Readiness {
+ public:
+  static constexpr std::chrono::seconds kFresh{5};
+  static constexpr std::chrono::seconds kProbeTimeout{2};
+
+  // `models` must outlive it.
+  explicit Readiness(const std::vector<ServedModel>* models);
+
+  // A forward pass of that model succeeded now.
+  void Note(const ServedModel* model);
+
+  // Answers 200 {"status":"ok"}, or 503 with the reason within kProbeTimeout.
+  void Answer(std::shared_ptr<Exchange> exchange);
+
+ private:
+  struct Probe;
+
+  service::InferenceRequest MakeProbe(const ServedModel& model);
+
+  const std::vector<ServedModel>& models_;
+  std::vector<std::atomic<service::Clock::rep>> last_;  // per model: ticks of the last success
+  std::atomic<uint64_t> probes_ = 0;
+};
+
+}  // namespace pergola::gateway

@@ -1,0 +1,344 @@
+#include "gateway/routes.h"
+
+#include <charconv>
+#include <utility>
+
+#include "core/check.h"
+#include "gateway/describe.h"
+#include "gateway/docs_page.h"
+#include "gateway/embed_path.h"
+#include "gateway/exchange.h"
+#include "gateway/json_reader.h"
+#include "gateway/json_writer.h"
+#include "gateway/openapi.h"
+#include "gateway/readiness.h"
+#include "gateway/route_table.h"
+#include "gateway/text_routes.h"
+#include "gateway/work_pool.h"
+
+namespace pergola::gateway {
+namespace {
+
+using ExchangePtr = std::shared_ptr<Exchange>;
+using service::Clock;
+
+std::string Milliseconds(std::chrono::nanoseconds duration) {
+  std::string out;
+  AppendJsonFixed(static_cast<double>(duration.count()) / 1e6, 3, &out);
+  return out;
+}
+
+std::vector<HttpHeader> AnswerHeaders(const EmbedAnswer& answer,
+                                      const service::InferenceOutput& output) {
+  std::vector<HttpHeader> headers;
+  if (answer.truncated > 0) headers.push_back({"x-truncated", std::to_string(answer.truncated)});
+  if (answer.call.envelope == Envelope::kTei) {
+    headers.push_back({"x-compute-type", "cpu"});
+    headers.push_back({"x-compute-tokens", std::to_string(answer.tokens)});
+    headers.push_back({"x-queue-time", Milliseconds(output.queue_time)});
+    headers.push_back({"x-inference-time", Milliseconds(output.inference_time)});
+    headers.push_back({"x-total-time", Milliseconds(answer.total_time)});
+  }
+  return headers;
+}
+
+Failure DeadlinePassed() {
+  return {DeadlineExceededError("the deadline of the request passed before it was answered"), "",
+          "", false};
+}
+
+// x-request-timeout-ms, at most `options.max_timeout`; else the default.
+MaybeFailure ReadTimeout(const RoutesOptions& options, const HttpRequest& request,
+                         std::chrono::milliseconds* timeout) {
+  *timeout = options.default_timeout;
+  const std::optional<std::string_view> header = request.header("x-request-timeout-ms");
+  if (!header) return std::nullopt;
+  int64_t value = 0;
+  const char* end = header->data() + header->size();
+  const auto [rest, error] = std::from_chars(header->data(), end, value);
+  if (error == std::errc::result_out_of_range) value = options.max_timeout.count();
+  if ((error != std::errc() && error != std::errc::result_out_of_range) || rest != end ||
+      value < 0) {
+    return Failure::Invalid("", "x-request-timeout-ms is '" + Excerpt(*header, 40) +
+                                    "', it must be a number of milliseconds");
+  }
+  *timeout = std::min(std::chrono::milliseconds(value), options.max_timeout);
+  return std::nullopt;
+}
+
+std::string_view AbilityOf(Action action) {
+  switch (action) {
+    case Action::kRerank:
+      return "reranking";
+    case Action::kPredict:
+      return "classification (predict)";
+    default:
+      return "sparse embeddings";
+  }
+}
+
+}  // namespace
+
+struct Routes::State {
+  explicit State(RoutesOptions given)
+      : options(std::move(given)), readiness(&options.models), pool(options.num_workers) {
+    if (options.metrics == nullptr) options.metrics = std::make_shared<Metrics>();
+    openapi = DescribeOpenApi(options.version);
+    docs = DocsPage();
+  }
+
+  void AnswerGet(const ExchangePtr& exchange);
+  void AnswerPost(const ExchangePtr& exchange);
+  void Run(const ExchangePtr& exchange);
+  void Dispatch(const ExchangePtr& exchange, const JsonValue& body);
+  void AnswerEmbed(const ExchangePtr& exchange, ParseEmbed parse, const JsonValue& body);
+  void AnswerCohereV1(const ExchangePtr& exchange, const JsonValue& body);
+  void AnswerShow(const ExchangePtr& exchange, const JsonValue& body);
+  void AnswerLacking(const ExchangePtr& exchange, const JsonValue& body);
+  void Submit(const ExchangePtr& exchange, PreparedEmbed prepared);
+  void Complete(const ExchangePtr& exchange, const ServedModel* model,
+                std::shared_ptr<EmbedAnswer> answer, Result<service::InferenceOutput> output);
+
+  RoutesOptions options;
+  std::string openapi;
+  std::string docs;
+  InFlight in_flight;
+  Readiness readiness;
+  DeadlineTimer timer;
+  WorkPool pool;
+};
+
+void Routes::State::AnswerGet(const ExchangePtr& exchange) {
+  HttpResponse response;
+  switch (exchange->route()->action) {
+    case Action::kReadyz:
+      return readiness.Answer(exchange);
+    case Action::kRoot:
+      return exchange->SendJson(DescribeRoot(options));
+    case Action::kHealthz:
+      return exchange->SendJson("{\"status\":\"ok\"}");
+    case Action::kModelList:
+      return exchange->SendJson(DescribeModelList(options));
+    case Action::kTags:
+      return exchange->SendJson(DescribeTags(options));
+    case Action::kRunning:
+      return exchange->SendJson(DescribeRunning(options));
+    case Action::kVersion:
+      return exchange->SendJson(DescribeOllamaVersion());
+    case Action::kInfo:
+      return exchange->SendJson(DescribeInfo(options));
+    case Action::kOpenApi:
+      return exchange->SendJson(openapi);
+    case Action::kModel: {
+      const std::string_view id =
+          std::string_view(exchange->request().path).substr(std::string_view("/v1/models/").size());
+      const ServedModel* model = nullptr;
+      if (MaybeFailure failure = ResolveModel(options, id, true, &model)) {
+        return exchange->Fail(*failure);
+      }
+      return exchange->SendJson(DescribeModel(*model));
+    }
+    case Action::kMetrics:
+      response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+      response.body = options.metrics->Render();
+      return exchange->Send(std::move(response));
+    case Action::kDocs:
+      response.content_type = "text/html; charset=utf-8";
+      response.body = docs;
+      return exchange->Send(std::move(response));
+    default:
+      return exchange->Fail({InternalError("the route has no answer"), "", "", false});
+  }
+}
+
+void Routes::State::AnswerPost(const ExchangePtr& exchange) {
+  std::chrono::milliseconds timeout;
+  if (MaybeFailure failure = ReadTimeout(options, exchange->request(), &timeout)) {
+    return exchange->Fail(*failure);
+  }
+  exchange->StartDeadline(exchange->request().received + timeout, DeadlinePassed());
+  if (exchange->request().body.size() <= static_cast<size_t>(options.inline_body_bytes)) {
+    return Run(exchange);
+  }
+  pool.Post([this, exchange] { Run(exchange); });
+}
+
+// The part of a request that works: parsing, tokenising.
+void Routes::State::Run(const ExchangePtr& exchange) {
+  const HttpRequest& request = exchange->request();
+  if (exchange->expired()) return exchange->Fail(DeadlinePassed());
+  if (request.cancel != nullptr && request.cancel->cancelled()) {
+    return exchange->Fail({CancelledError("the client has gone"), "", "", false});
+  }
+  Result<std::unique_ptr<JsonDocument>> document =
+      JsonDocument::Parse(std::move(exchange->request().body));
+  if (!document.ok()) return exchange->Fail({document.status(), "", "", false});
+  Dispatch(exchange, (*document)->root());
+}
+
+void Routes::State::Dispatch(const ExchangePtr& exchange, const JsonValue& body) {
+  switch (exchange->route()->action) {
+    case Action::kEmbed:
+      return AnswerEmbed(exchange, exchange->route()->parse, body);
+    case Action::kCohereV1Embed:
+      return AnswerCohereV1(exchange, body);
+    case Action::kShow:
+      return AnswerShow(exchange, body);
+    case Action::kRerank:
+    case Action::kPredict:
+    case Action::kSparse:
+      return AnswerLacking(exchange, body);
+    case Action::kTokenize: {
+      AnswerParts parts;
+      if (MaybeFailure failure = Tokenize(options, body, &parts)) return exchange->Fail(*failure);
+      return exchange->SendParts(std::move(parts));
+    }
+    case Action::kDecode: {
+      std::string answer;
+      if (MaybeFailure failure = Decode(options, body, &answer)) return exchange->Fail(*failure);
+      return exchange->SendJson(std::move(answer));
+    }
+    default:
+      return exchange->Fail({InternalError("the route has no answer"), "", "", false});
+  }
+}
+
+void Routes::State::AnswerEmbed(const ExchangePtr& exchange, ParseEmbed parse,
+                                const JsonValue& body) {
+  EmbedCall call;
+  call.envelope = exchange->envelope();
+  MaybeFailure failure = parse(body, {options.max_batch_inputs}, &call);
+  exchange->set_envelope(call.envelope);
+  PreparedEmbed prepared;
+  if (!failure) failure = PrepareEmbed(options, std::move(call), &prepared);
+  if (failure) return exchange->Fail(*failure);
+  Submit(exchange, std::move(prepared));
+}
+
+// The path is shared with the split tier, which this server does not run: only a body with texts is
+// Cohere's.
+void Routes::State::AnswerCohereV1(const ExchangePtr& exchange, const JsonValue& body) {
+  const bool is_cohere =
+      body.is(JsonKind::kObject) && Fields(body, {"texts"}).Get("texts").has_value();
+  if (!is_cohere) {
+    return exchange->Fail(Failure::Invalid(
+        "texts", "texts is missing; this server has no split tier, which takes other bodies here"));
+  }
+  AnswerEmbed(exchange, ParseCohereV1Embed, body);
+}
+
+void Routes::State::AnswerShow(const ExchangePtr& exchange, const JsonValue& body) {
+  Fields fields(body, {"model", "name"});
+  const std::optional<std::string> model_name =
+      fields.failure() ? std::nullopt : fields.String(fields.Has("model") ? "model" : "name");
+  if (!model_name) fields.Fail("model", "model is missing");
+  MaybeFailure failure = fields.failure();
+  const ServedModel* model = nullptr;
+  if (!failure) failure = ResolveModel(options, *model_name, false, &model);
+  if (failure) return exchange->Fail(*failure);
+  exchange->SendJson(DescribeShow(*model));
+}
+
+void Routes::State::AnswerLacking(const ExchangePtr& exchange, const JsonValue& body) {
+  Fields fields(body, {"model"});
+  const std::string name = fields.failure() ? "" : fields.String("model").value_or("");
+  MaybeFailure failure = fields.failure();
+  const ServedModel* model = nullptr;
+  if (!failure) failure = ResolveModel(options, name, false, &model);
+  exchange->Fail(failure ? *failure : LacksAbility(*model, AbilityOf(exchange->route()->action)));
+}
+
+void Routes::State::Submit(const ExchangePtr& exchange, PreparedEmbed prepared) {
+  if (exchange->expired()) return exchange->Fail(DeadlinePassed());
+  prepared.request.deadline = exchange->deadline();
+  prepared.request.cancel = exchange->request().cancel;
+  service::InferenceService& service = *prepared.model->service;
+  service.Submit(std::move(prepared.request),
+                 [this, exchange, model = prepared.model,
+                  answer = std::move(prepared.answer)](Result<service::InferenceOutput> output) {
+                   Complete(exchange, model, answer, std::move(output));
+                 });
+}
+
+// On a thread of the service, which must not be held up: large answers are rendered on the pool.
+void Routes::State::Complete(const ExchangePtr& exchange, const ServedModel* model,
+                             std::shared_ptr<EmbedAnswer> answer,
+                             Result<service::InferenceOutput> output) {
+  if (!output.ok()) return exchange->Fail({output.status(), "", "", false});
+  const auto inputs = static_cast<int64_t>(output->sequences.size());
+  if (output->cache_hits < inputs) readiness.Note(model);
+  if (exchange->expired()) return exchange->Fail(DeadlinePassed());
+  options.metrics->CountTokens(answer->tokens, inputs, answer->truncated, output->cache_hits);
+  int64_t values = 0;
+  for (const auto& rows : output->sequences) {
+    values += rows == nullptr ? 0 : static_cast<int64_t>(rows->values.size());
+  }
+  auto render = [exchange, answer = std::move(answer), output = std::move(*output)]() mutable {
+    answer->total_time = Clock::now() - exchange->request().received;
+    std::vector<HttpHeader> headers = AnswerHeaders(*answer, output);
+    if (const Status status = TakeRows(std::move(output), answer.get()); !status.ok()) {
+      return exchange->Fail({status, "", "", false});
+    }
+    const RenderEmbed render_embed = answer->call.render;
+    exchange->SendParts(render_embed(std::move(answer)), std::move(headers));
+  };
+  if (values <= options.inline_answer_values) return render();
+  pool.Post(std::move(render));
+}
+
+Routes::Routes(RoutesOptions options) {
+  PERGOLA_CHECK(!options.models.empty());
+  state_ = std::make_unique<State>(std::move(options));
+}
+
+Routes::~Routes() { state_->in_flight.WaitForNone(); }
+
+Metrics& Routes::metrics() { return *state_->options.metrics; }
+
+HttpHandler::RouteCheck Routes::Check(std::string_view method, std::string_view path) const {
+  RouteCheck check;
+  check.allow = AllowedMethods(path);
+  check.path_known = !check.allow.empty();
+  const Route* route = FindRoute(method, path);
+  check.method_allowed = route != nullptr;
+  if (check.path_known) check.route = PatternOf(path);
+  check.takes_body = route != nullptr && route->takes_body();
+  check.form_content_type_ok = path.starts_with("/api/");
+  const bool open = path == "/healthz" || path == "/readyz" || path == "/health" ||
+                    (state_->options.open_metrics && path == "/metrics") ||
+                    (state_->options.open_docs && (path == "/docs" || path == "/openapi.json"));
+  check.needs_auth = !open;
+  return check;
+}
+
+HttpResponse Routes::RenderError(std::string_view path, int status,
+                                 std::string_view message) const {
+  HttpResponse response;
+  response.status = status;
+  response.body = RenderErrorBody(EnvelopeOf(path), {status, message, "", ""});
+  return response;
+}
+
+void Routes::Handle(HttpRequest request, HttpRespond respond) {
+  const Route* route = FindRoute(request.method, request.path);
+  if (route == nullptr) {
+    const std::string allowed = AllowedMethods(request.path);
+    const std::string named = Excerpt(request.path);
+    HttpResponse response = allowed.empty()
+                                ? RenderError(request.path, 404, "there is no route " + named)
+                                : RenderError(request.path, 405, named + " takes " + allowed);
+    if (!allowed.empty()) response.headers.push_back({"allow", allowed});
+    respond(std::move(response));
+    return;
+  }
+  const Exchange::Parts parts{&state_->in_flight, &state_->timer, state_->options.metrics.get()};
+  const auto exchange =
+      std::make_shared<Exchange>(parts, std::move(request), std::move(respond), route);
+  if (route->takes_body()) {
+    state_->AnswerPost(exchange);
+  } else {
+    state_->AnswerGet(exchange);
+  }
+}
+
+}  // namespace pergola::gateway

@@ -1,0 +1,74 @@
+// Answers every HTTP route: the gateway's middle, between the server that reads and writes messages
+// and the services that compute. docs/http.md states what it promises.
+//
+//   Routes routes({.models = {{service, info, text}}});
+//   HttpServer server(options, &routes);
+//
+// A request goes: route table -> dialect parse -> model, prompts, tokens (embed_path.h) ->
+// InferenceService::Submit -> dialect render. Small requests do all of it on the calling thread;
+// large bodies and answers move to a pool, so that no network thread is held up.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gateway/http_types.h"
+#include "gateway/metrics.h"
+#include "service/inference_service.h"
+#include "text/text_model.h"
+
+namespace pergola::gateway {
+
+struct ServedModel {
+  // Second owner: whoever started it and shuts it down.
+  std::shared_ptr<service::InferenceService> service;
+  service::ModelInfo info;
+  std::shared_ptr<const text::TextModel> text;  // second owner: the engine
+};
+
+struct RoutesOptions {
+  std::vector<ServedModel> models;  // at least one; the first is the default
+
+  int64_t max_batch_inputs = 2048;
+  int64_t max_body_bytes = int64_t{16} << 20;  // told by /info; the server enforces it
+  int64_t max_tokenize_tokens = 1'000'000;     // of one /tokenize request
+  bool strict_model = false;                   // refuse other names though one model is served
+  bool allow_any_dimensions = false;           // though the model declares Matryoshka widths
+  bool open_metrics = false;                   // /metrics without a key
+  bool open_docs = false;                      // /docs and /openapi.json without a key
+  std::chrono::milliseconds default_timeout{60'000};
+  std::chrono::milliseconds max_timeout{3'600'000};  // of x-request-timeout-ms
+  std::string version = PERGOLA_VERSION;
+
+  int num_workers = 2;
+  // Bodies and answers up to here are handled on the calling thread: a hand-over costs 80 us on a
+  // small virtual machine, tokenising 2 KiB about as much.
+  int64_t inline_body_bytes = 2048;
+  int64_t inline_answer_values = 8192;
+
+  // Shared with the server, which adds its own counts; made when null.
+  std::shared_ptr<Metrics> metrics;
+};
+
+// Thread-safe. Outlives its requests: the destructor waits for those that it has begun.
+class Routes : public HttpHandler {
+ public:
+  explicit Routes(RoutesOptions options);
+  ~Routes() override;
+
+  RouteCheck Check(std::string_view method, std::string_view path) const override;
+  HttpResponse RenderError(std::string_view path, int status,
+                           std::string_view message) const override;
+  void Handle(HttpRequest request, HttpRespond respond) override;
+
+  Metrics& metrics();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace pergola::gateway

@@ -1,0 +1,102 @@
+// Text Embeddings Inference: /embed (and POST /), /embed_all, /similarity. Bare arrays in and out.
+#include "gateway/dialect.h"
+#include "gateway/json_writer.h"
+
+namespace pergola::gateway {
+namespace {
+
+AnswerParts RenderTeiEmbed(std::shared_ptr<const EmbedAnswer> answer) {
+  const auto row = [answer](int64_t index, std::string* out) {
+    answer->AppendRow(static_cast<size_t>(index), answer->call.formats[0], out);
+  };
+  return ListParts("[", static_cast<int64_t>(answer->rows.size()), row, "]");
+}
+
+// One part per token: an answer of gigabytes is never held.
+AnswerParts RenderTeiEmbedAll(std::shared_ptr<const EmbedAnswer> answer) {
+  return [answer, input = size_t{0}, token = int64_t{0}](std::string* out) mutable {
+    if (token == 0) out->append(input == 0 ? "[[" : ",[");
+    if (token > 0) out->push_back(',');
+    answer->AppendTokenRow(input, token, out);
+    if (++token < answer->rows[input]->rows) return true;
+    out->push_back(']');
+    token = 0;
+    if (++input < answer->rows.size()) return true;
+    out->push_back(']');
+    return false;
+  };
+}
+
+AnswerParts RenderTeiSimilarity(std::shared_ptr<const EmbedAnswer> answer) {
+  const auto score = [answer](int64_t index, std::string* out) {
+    const auto [a, b] = answer->call.pairs[static_cast<size_t>(index)];
+    AppendJsonFloat(static_cast<float>(answer->Cosine(a, b)), out);
+  };
+  return ListParts("[", static_cast<int64_t>(answer->call.pairs.size()), score, "]");
+}
+
+void ReadCommon(Fields& fields, EmbedCall* call) {
+  call->truncate = fields.Bool("truncate").value_or(true);
+  ReadDirection(fields, call);
+  call->prompt_name = fields.String("prompt_name");
+  call->prompt = fields.String("prompt");
+}
+
+void Begin(RenderEmbed render, EmbedCall* call) {
+  call->envelope = Envelope::kTei;
+  call->input_field = "inputs";
+  call->render = render;
+}
+
+}  // namespace
+
+MaybeFailure ParseTeiEmbed(const JsonValue& body, const ParseLimits& limits, EmbedCall* call) {
+  Begin(RenderTeiEmbed, call);
+  Fields fields(body, {"inputs", "truncate", "truncation_direction", "normalize", "prompt_name",
+                       "prompt", "dimensions"});
+  if (fields.failure()) return fields.failure();
+  ReadCommon(fields, call);
+  call->normalise = fields.Bool("normalize").value_or(true);
+  call->dimensions = fields.Integer("dimensions");
+  if (fields.failure()) return fields.failure();
+  return ReadInputs(fields.Get("inputs"), "inputs", InputForms::kTextsOrIds, limits, &call->inputs);
+}
+
+MaybeFailure ParseTeiEmbedAll(const JsonValue& body, const ParseLimits& limits, EmbedCall* call) {
+  Begin(RenderTeiEmbedAll, call);
+  call->task = service::Task::kTokenVectors;
+  Fields fields(body, {"inputs", "truncate", "truncation_direction", "prompt_name", "prompt"});
+  if (fields.failure()) return fields.failure();
+  ReadCommon(fields, call);
+  if (fields.failure()) return fields.failure();
+  return ReadInputs(fields.Get("inputs"), "inputs", InputForms::kTextsOrIds, limits, &call->inputs);
+}
+
+MaybeFailure ParseTeiSimilarity(const JsonValue& body, const ParseLimits& limits, EmbedCall* call) {
+  Begin(RenderTeiSimilarity, call);
+  Fields fields(body, {"inputs", "parameters"});
+  if (fields.failure()) return fields.failure();
+  call->truncate = true;
+  if (const std::optional<JsonValue> parameters = fields.Get("parameters")) {
+    Fields inner(*parameters, {"truncate", "truncation_direction", "prompt_name", "prompt"},
+                 "parameters.");
+    if (!inner.failure()) ReadCommon(inner, call);
+    if (inner.failure()) return inner.failure();
+  }
+  const std::optional<JsonValue> inputs = fields.Get("inputs");
+  if (!inputs) return Failure::Invalid("inputs", "inputs is missing");
+  Fields inner(*inputs, {"source_sentence", "sentences"}, "inputs.");
+  const std::optional<std::string> source =
+      inner.failure() ? std::nullopt : inner.String("source_sentence");
+  if (!source) inner.Fail("source_sentence", "inputs.source_sentence is missing");
+  if (inner.failure()) return inner.failure();
+  call->inputs.texts.push_back(*source);
+  if (MaybeFailure failure =
+          ReadTexts(inner.Get("sentences"), "inputs.sentences", limits, &call->inputs.texts)) {
+    return failure;
+  }
+  for (size_t i = 1; i < call->inputs.texts.size(); ++i) call->pairs.emplace_back(0, i);
+  return std::nullopt;
+}
+
+}  // namespace pergola::gateway
