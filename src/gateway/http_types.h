@@ -1,4 +1,5 @@
-// HTTP messages as the routes see them: parsed, limited, decompressed; no socket and no library type.
+// HTTP messages as the routes see them: parsed, limited, decompressed; no socket and no library
+// type.
 //
 // http_server.h reads and writes them; routes.h answers them. Between the two stands HttpHandler.
 #pragma once
@@ -27,9 +28,12 @@ struct HttpRequest {
   std::string raw_target;  // as sent
   std::string query;       // without '?', not decoded
   std::vector<HttpHeader> headers;
-  std::string body;        // whole, inflated, at most max_body_bytes
-  std::string request_id;  // taken over from the client if sane, else made
-  service::Clock::time_point received;
+  std::string body;                     // whole, inflated, at most max_body_bytes
+  std::string request_id;               // taken over from the client if sane, else made
+  service::Clock::time_point received;  // when the whole request was there
+  // The client gets 504 at this time whatever the handler does: pass it on with the work. max() =
+  // none.
+  service::Clock::time_point deadline = service::Clock::time_point::max();
   // Set when the client goes away or the deadline passes. Never null.
   std::shared_ptr<service::CancelToken> cancel;  // second owner: the connection
 
@@ -40,7 +44,8 @@ struct HttpRequest {
 struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
-  std::vector<HttpHeader> headers;  // besides those the server adds (x-request-id, nosniff, date, ...)
+  std::vector<HttpHeader>
+      headers;  // besides those the server adds (x-request-id, nosniff, date, ...)
   std::string body;
   // For answers too large to hold: called until it returns false; each call appends some bytes to
   // *chunk (at most ~1 MiB). When set, `body` is the beginning. Sent chunked, under back-pressure.
@@ -56,8 +61,8 @@ class HttpHandler {
  public:
   virtual ~HttpHandler() = default;
 
-  // Is there such a route? For answers the server itself gives before a body is read (404, 405, 413,
-  // 415, 401): the handler renders errors in the dialect of the path.
+  // Is there such a route? For answers the server itself gives before a body is read (404, 405,
+  // 413, 415, 401): the handler renders errors in the dialect of the path.
   struct RouteCheck {
     bool path_known = false;
     std::string allow;  // methods of the path, "GET, HEAD"; set when path_known
@@ -65,6 +70,8 @@ class HttpHandler {
     bool needs_auth = true;
     bool takes_body = false;
     bool form_content_type_ok = false;  // plain `curl -d` is accepted here
+    // Template of the route for metrics and logs, "/v1/models/{id}"; few values. Empty: not known.
+    std::string route;
   };
   virtual RouteCheck Check(std::string_view method, std::string_view path) const = 0;
 

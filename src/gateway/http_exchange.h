@@ -1,0 +1,33 @@
+// One request between its connection and its handler: takes the answer from any thread, once.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "gateway/byte_budget.h"
+#include "gateway/http_types.h"
+
+namespace pergola::gateway {
+
+// Owned by the connection and by the handler's HttpRespond together: the body's bytes stay reserved
+// until both have let go.
+struct HttpExchange {
+  explicit HttpExchange(std::shared_ptr<ByteBudget> budget) : body_bytes(std::move(budget)) {}
+
+  ByteReservation body_bytes;
+  // Runs work on the connection's thread, or drops it once the server is gone. Thread-safe.
+  std::function<void(std::function<void()>)> post;
+
+  // The rest belongs to the connection's thread.
+  std::optional<HttpResponse> response;
+  std::function<void()> wake;  // empty when the connection waits no more
+};
+
+// What the handler calls. The first call counts; if every copy goes away without one, the answer is
+// `when_dropped` (the client must not wait for a handler that forgot it).
+HttpRespond MakeRespond(std::shared_ptr<HttpExchange> exchange,
+                        std::function<HttpResponse()> when_dropped);
+
+}  // namespace pergola::gateway
