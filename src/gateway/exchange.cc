@@ -54,16 +54,8 @@ bool Exchange::Claim() {
   return true;
 }
 
-void Exchange::Deliver(HttpResponse response) {
-  const std::chrono::duration<double> taken = service::Clock::now() - request_.received;
-  parts_.metrics->CountRequest(route_ != nullptr ? route_->path : PatternOf(request_.path),
-                               route_ != nullptr ? route_->method : "(other)", response.status,
-                               taken.count());
-  respond_(std::move(response));
-}
-
 void Exchange::Send(HttpResponse response) {
-  if (Claim()) Deliver(std::move(response));
+  if (Claim()) respond_(std::move(response));
 }
 
 void Exchange::SendJson(std::string body) {
@@ -101,7 +93,7 @@ void Exchange::Fail(const Failure& failure) {
   if (response.status == 429 || response.status == 503) {
     response.headers.push_back({"retry-after", "1"});
   }
-  Deliver(std::move(response));
+  respond_(std::move(response));
 }
 
 }  // namespace pergola::gateway

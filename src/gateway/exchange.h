@@ -11,7 +11,6 @@
 #include "gateway/deadline_timer.h"
 #include "gateway/dialect.h"
 #include "gateway/http_types.h"
-#include "gateway/metrics.h"
 #include "gateway/route_table.h"
 
 namespace pergola::gateway {
@@ -36,7 +35,6 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   struct Parts {
     InFlight* in_flight = nullptr;
     DeadlineTimer* timer = nullptr;
-    Metrics* metrics = nullptr;
   };
 
   Exchange(const Parts& parts, HttpRequest http_request, HttpRespond respond, const Route* route);
@@ -62,7 +60,6 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
  private:
   bool Claim();
-  void Deliver(HttpResponse response);
 
   const Parts parts_;
   HttpRequest request_;

@@ -8,10 +8,12 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <chrono>
 #include <limits>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
+#include <string_view>
 #include <tuple>
 
 namespace pergola::gateway {
@@ -24,6 +26,14 @@ const Histogram::BucketBoundaries& LatencyBounds() {
   static const Histogram::BucketBoundaries bounds = {
       0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60};
   return bounds;
+}
+
+std::string_view KnownMethod(std::string_view method) {
+  for (const std::string_view known :
+       {"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"}) {
+    if (method == known) return known;
+  }
+  return "(other)";
 }
 
 prometheus::MetricType TypeOf(service::MetricKind kind) {
@@ -97,7 +107,7 @@ struct Metrics::State {
   prometheus::Family<Histogram>& latency =
       prometheus::BuildHistogram()
           .Name("pergola_http_request_duration_seconds")
-          .Help("From the end of the request's header to the answer, by route")
+          .Help("From the whole request received to the answer written, by route")
           .Register(registry);
   Counter& tokens = Single("pergola_tokens_total", "Tokens embedded, special tokens included");
   Counter& inputs = Single("pergola_inputs_total", "Texts and id lists embedded");
@@ -125,8 +135,11 @@ void Metrics::AddSource(Source source) {
   state_->sources.push_back(std::move(source));
 }
 
-void Metrics::CountRequest(std::string_view route, std::string_view method, int status,
-                           double seconds) {
+void Metrics::CountRequest(const RequestLog& log) {
+  const std::string_view route = log.route.empty() ? std::string_view("(unknown)") : log.route;
+  const std::string_view method = KnownMethod(log.method);
+  const int status = log.status;
+  const double seconds = std::chrono::duration<double>(log.duration).count();
   State::RequestKey key{std::string(route), std::string(method), status};
   {
     const std::shared_lock lock(state_->mutex);

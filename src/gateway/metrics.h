@@ -2,16 +2,16 @@
 //
 //   Metrics metrics;
 //   metrics.AddSource([&scheduler] { return scheduler.Metrics(); });
-//   metrics.CountRequest("/v1/embeddings", "POST", 200, seconds);
+//   server_options.observer = [&](const RequestLog& log) { metrics.CountRequest(log); };
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "gateway/http_server.h"
 #include "service/metric_sample.h"
 
 namespace pergola::gateway {
@@ -31,8 +31,10 @@ class Metrics {
   // is left out.
   void AddSource(Source source);
 
-  // `route` is the route's pattern, never what a client sent: labels must be few.
-  void CountRequest(std::string_view route, std::string_view method, int status, double seconds);
+  // Labels are the route's pattern and known methods, never what a client sent: they must be few.
+  void CountRequest(const RequestLog& log);
+  // What the routes know: inputs embedded, their tokens, how many were cut, how many a cache
+  // answered.
   void CountTokens(int64_t tokens, int64_t inputs, int64_t truncated, int64_t cache_hits);
 
   // Content type "text/plain; version=0.0.4; charset=utf-8".

@@ -331,7 +331,7 @@ void Routes::Handle(HttpRequest request, HttpRespond respond) {
     respond(std::move(response));
     return;
   }
-  const Exchange::Parts parts{&state_->in_flight, &state_->timer, state_->options.metrics.get()};
+  const Exchange::Parts parts{&state_->in_flight, &state_->timer};
   const auto exchange =
       std::make_shared<Exchange>(parts, std::move(request), std::move(respond), route);
   if (route->takes_body()) {

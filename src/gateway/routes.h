@@ -1,8 +1,9 @@
 // Answers every HTTP route: the gateway's middle, between the server that reads and writes messages
 // and the services that compute. docs/http.md states what it promises.
 //
-//   Routes routes({.models = {{service, info, text}}});
-//   HttpServer server(options, &routes);
+//   auto routes = std::make_shared<Routes>(RoutesOptions{.models = {{service, info, text}}});
+//   server_options.observer = [&](const RequestLog& log) { routes->metrics().CountRequest(log); };
+//   PERGOLA_ASSIGN_OR_RETURN(auto server, HttpServer::Start(server_options, routes));
 //
 // A request goes: route table -> dialect parse -> model, prompts, tokens (embed_path.h) ->
 // InferenceService::Submit -> dialect render. Small requests do all of it on the calling thread;
@@ -39,7 +40,7 @@ struct RoutesOptions {
   bool allow_any_dimensions = false;           // though the model declares Matryoshka widths
   bool open_metrics = false;                   // /metrics without a key
   bool open_docs = false;                      // /docs and /openapi.json without a key
-  std::chrono::milliseconds default_timeout{60'000};
+  std::chrono::milliseconds default_timeout{300'000};
   std::chrono::milliseconds max_timeout{3'600'000};  // of x-request-timeout-ms
   std::string version = PERGOLA_VERSION;
 
@@ -49,7 +50,7 @@ struct RoutesOptions {
   int64_t inline_body_bytes = 2048;
   int64_t inline_answer_values = 8192;
 
-  // Shared with the server, which adds its own counts; made when null.
+  // Second owner: the server's observer, which counts requests in it. Made when null.
   std::shared_ptr<Metrics> metrics;
 };
 
