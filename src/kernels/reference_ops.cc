@@ -19,7 +19,7 @@ double Activate(Epilogue epilogue, double sum) {
       return 0.5 * sum * std::erfc(-sum * M_SQRT1_2);
     case Epilogue::kGeluTanh: {
       const double inner = std::sqrt(2.0 / M_PI) * (sum + 0.044715 * sum * sum * sum);
-      return 0.5 * sum * (1.0 + std::tanh(inner));
+      return sum / (1.0 + std::exp(-2.0 * inner));  // as 1 + tanh, without its cancellation
     }
     case Epilogue::kSilu:
       return sum / (1.0 + std::exp(-sum));

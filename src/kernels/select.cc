@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/cpu_features.h"
+#include "kernels/cpu/cpu_ops.h"
 #include "kernels/reference_ops.h"
 
 namespace pergola::kernels {
@@ -20,6 +21,18 @@ struct Entry {
 
 // Best first, plain last.
 constexpr Entry kEntries[] = {
+    {"avx512", "avx2 fma f16c avx512f avx512bw avx512dq avx512vl",
+     [](int num_threads) {
+       return cpu::MakeCpuOps({"avx512", &cpu::kAvx512Table}, num_threads);
+     }},
+    {"avx2", "avx2 fma f16c",
+     [](int num_threads) {
+       return cpu::MakeCpuOps({"avx2", &cpu::kAvx2Table}, num_threads);
+     }},
+    {"scalar", "",
+     [](int num_threads) {
+       return cpu::MakeCpuOps({"scalar", &cpu::kScalarTable}, num_threads);
+     }},
     {"reference", "", [](int num_threads) { return MakeReferenceOps(num_threads); }},
 };
 

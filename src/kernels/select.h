@@ -16,7 +16,7 @@ struct OpsOptions {
   // Threads of the pool, the caller's own included; 0 = one per usable core.
   int num_threads = 0;
   // Name of a kernel set ("avx2", "scalar", "reference"); empty = PERGOLA_FORCE_ISA, else the best.
-  std::string isa;
+  std::string isa = {};
 };
 
 struct KernelSet {

@@ -1,0 +1,149 @@
+// Ops::Attention of every kernel set against the reference.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/testing/numeric_matcher.h"
+#include "kernels/testing/kernel_sets.h"
+#include "kernels/testing/random_tensors.h"
+
+namespace pergola::kernels {
+namespace {
+
+using pergola::testing::DotProductBound;
+using pergola::testing::kEpsilon;
+using pergola::testing::Norm;
+using pergola::testing::Within;
+using testing::OwnedMatrix;
+using testing::Random;
+
+constexpr int32_t kUnlimited = AttentionMask::kUnlimited;
+
+struct AttentionCase {
+  std::vector<int32_t> lengths;
+  int64_t heads = 1, kv_heads = 1, width = 16;
+  AttentionMask mask;
+  bool with_bias = false;
+  float scale = 0;  // 0 = 1 / sqrt(W)
+};
+
+class AttentionConformanceTest : public testing::KernelSetTest {
+ protected:
+  void Check(const AttentionCase& c) {
+    SCOPED_TRACE("H " + std::to_string(c.heads) + " G " + std::to_string(c.kv_heads) + " W " +
+                 std::to_string(c.width) + " left " + std::to_string(c.mask.left) + " right " +
+                 std::to_string(c.mask.right) + " first length " + std::to_string(c.lengths[0]));
+    std::vector<int32_t> cu_seqlens = {0};
+    for (int32_t length : c.lengths) cu_seqlens.push_back(cu_seqlens.back() + length);
+    const int64_t tokens = cu_seqlens.back();
+    Random random(static_cast<uint32_t>(tokens * 131 + c.width));
+    const OwnedMatrix q = OwnedMatrix::Of(random, tokens, c.heads * c.width, c.heads * c.width + 3);
+    // Keys and values in one buffer, as a fused projection leaves them.
+    const int64_t kv_width = c.kv_heads * c.width;
+    const OwnedMatrix kv = OwnedMatrix::Of(random, tokens, 2 * kv_width, 2 * kv_width + 1);
+    const ConstF32Matrix k = kv.view().columns(0, kv_width);
+    const ConstF32Matrix v = kv.view().columns(kv_width, kv_width);
+    AttentionOptions options;
+    options.num_heads = c.heads;
+    options.num_kv_heads = c.kv_heads;
+    options.head_width = c.width;
+    options.scale = c.scale != 0 ? c.scale : 1 / std::sqrt(static_cast<float>(c.width));
+    options.mask = c.mask;
+    options.bias_reach = 9;
+    const std::vector<float> bias = random.Values(c.heads * (2 * options.bias_reach + 1));
+    if (c.with_bias) options.distance_bias = bias.data();
+
+    OwnedMatrix actual(tokens, c.heads * c.width, c.heads * c.width + 2);
+    OwnedMatrix expected(tokens, c.heads * c.width);
+    set_->Attention(q.view(), k, v, {cu_seqlens}, options, actual.view());
+    oracle_->Attention(q.view(), k, v, {cu_seqlens}, options, expected.view());
+
+    // A score off by d changes a weighted mean of values by at most 2 d times the largest value.
+    double q_norm = 0, k_norm = 0;
+    for (int64_t t = 0; t < tokens; ++t) {
+      for (int64_t head = 0; head < c.heads; ++head) {
+        q_norm = std::max(q_norm, Norm(q.view().row(t) + head * c.width, c.width));
+      }
+      for (int64_t head = 0; head < c.kv_heads; ++head) {
+        k_norm = std::max(k_norm, Norm(k.row(t) + head * c.width, c.width));
+      }
+    }
+    const double score = options.scale * DotProductBound(c.width, q_norm, k_norm) +
+                         2 * kEpsilon * (options.scale * q_norm * k_norm + 1);
+    const int64_t longest = *std::max_element(c.lengths.begin(), c.lengths.end());
+    const double sums = 4 * std::sqrt(static_cast<double>(longest)) * kEpsilon;
+    EXPECT_TRUE(Within(actual.view(), expected.view(),
+                       [&](int64_t, int64_t) { return 2 * score + sums + 4 * kEpsilon; }));
+    EXPECT_TRUE(actual.MarkersIntact());
+  }
+
+  std::unique_ptr<Ops> set_ = MakeSet(2);
+  std::unique_ptr<Ops> oracle_ = MakeOracle();
+};
+
+INSTANTIATE_TEST_SUITE_P(PerIsa, AttentionConformanceTest,
+                         ::testing::ValuesIn(testing::TestedSets()), testing::SetName);
+
+TEST_P(AttentionConformanceTest, EveryLengthAroundTheBlockSizes) {
+  for (int32_t length : {1, 2, 15, 16, 17, 47, 48, 49, 63, 64, 65, 96, 97, 130, 200}) {
+    Check({.lengths = {length}, .heads = 2, .kv_heads = 2, .width = 32, .mask = {}});
+  }
+}
+
+TEST_P(AttentionConformanceTest, EveryHeadWidthAndGrouping) {
+  for (int64_t width : {8, 12, 16, 24, 32, 64, 80, 96, 128, 256}) {
+    Check({.lengths = {5, 70, 1, 33}, .heads = 4, .kv_heads = 4, .width = width, .mask = {}});
+    Check({.lengths = {70, 2}, .heads = 3, .kv_heads = 1, .width = width, .mask = {}});
+    Check({.lengths = {9, 66}, .heads = 6, .kv_heads = 2, .width = width, .mask = {}});
+  }
+}
+
+TEST_P(AttentionConformanceTest, WindowsAndCausalMasks) {
+  for (const AttentionMask& mask :
+       {AttentionMask{0, 0}, AttentionMask{3, 3}, AttentionMask{kUnlimited, 0}, AttentionMask{5, 0},
+        AttentionMask{0, 7}, AttentionMask{16, 16}, AttentionMask{64, 64}, AttentionMask{100, 1},
+        AttentionMask{kUnlimited, 20}}) {
+    Check({.lengths = {200, 3, 65}, .heads = 2, .kv_heads = 1, .width = 24, .mask = mask});
+  }
+}
+
+TEST_P(AttentionConformanceTest, DistanceBias) {
+  Check(
+      {.lengths = {100, 4}, .heads = 3, .kv_heads = 3, .width = 16, .mask = {}, .with_bias = true});
+  Check(
+      {.lengths = {80}, .heads = 2, .kv_heads = 1, .width = 12, .mask = {6, 2}, .with_bias = true});
+}
+
+// Scores of hundreds: one key wins, all others underflow to exactly nothing.
+TEST_P(AttentionConformanceTest, LargeScoresNeitherOverflowNorCancel) {
+  Check({.lengths = {120}, .heads = 2, .kv_heads = 2, .width = 64, .mask = {}, .scale = 60.0f});
+}
+
+// What a masked key or its value holds may not matter at all.
+TEST_P(AttentionConformanceTest, MaskedKeysAddExactlyNothing) {
+  Random random(9);
+  const int64_t tokens = 90, width = 32;
+  const std::vector<int32_t> cu_seqlens = {0, 90};
+  const OwnedMatrix q = OwnedMatrix::Of(random, tokens, width);
+  OwnedMatrix k = OwnedMatrix::Of(random, tokens, width),
+              v = OwnedMatrix::Of(random, tokens, width);
+  AttentionOptions options;
+  options.num_heads = options.num_kv_heads = 1;
+  options.head_width = width;
+  options.mask = {.left = kUnlimited, .right = 0};
+  OwnedMatrix before(tokens, width), after(tokens, width);
+  set_->Attention(q.view(), k.view(), v.view(), {cu_seqlens}, options, before.view());
+  for (int64_t col = 0; col < width; ++col) {
+    k.view().row(60)[col] = 1e6f;
+    v.view().row(60)[col] = 1e6f;
+  }
+  set_->Attention(q.view(), k.view(), v.view(), {cu_seqlens}, options, after.view());
+  EXPECT_TRUE(pergola::testing::BitEqual(after.view().slice(0, 60), before.view().slice(0, 60)));
+  EXPECT_FALSE(pergola::testing::BitEqual(after.view().slice(60, 30), before.view().slice(60, 30)));
+}
+
+}  // namespace
+}  // namespace pergola::kernels

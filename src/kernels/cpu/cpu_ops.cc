@@ -1,0 +1,356 @@
+#include "kernels/cpu/cpu_ops.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/check.h"
+#include "kernels/cpu/aligned_buffer.h"
+#include "kernels/cpu/attention_plan.h"
+#include "kernels/cpu/linear_plan.h"
+#include "kernels/cpu/panel_weight.h"
+#include "kernels/dequantise.h"
+#include "kernels/weight_checks.h"
+
+namespace pergola::kernels::cpu {
+namespace {
+
+// Values that an elementwise item touches: some 5 us.
+constexpr int64_t kItemValues = 16384;
+// Multiply-adds that an attention item does at least: some 5 us.
+constexpr int64_t kItemMultiplyAdds = 200'000;
+
+class CpuOps final : public Ops {
+ public:
+  CpuOps(const InstructionSet& isa, int num_threads)
+      : isa_(isa), pool_(num_threads), thread_scratch_(static_cast<size_t>(num_threads)) {}
+
+  std::string_view name() const override { return isa_.name; }
+  ThreadPool& threads() override { return pool_; }
+
+  std::string numeric_class(DType dtype, ActivationPrecision activations) const override {
+    std::string text(DTypeName(dtype));
+    for (char& letter : text) {
+      if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+    }
+    text += TakesI16Rows(PanelFormatOf(dtype, activations)) ? " x i16-row, " : " x f32, ";
+    return text.append(isa_.name);
+  }
+
+  Result<std::unique_ptr<LinearWeight>> PrepareLinear(TensorView weight,
+                                                      const LinearOptions& options) override {
+    PERGOLA_RETURN_IF_ERROR(CheckLinearWeight(weight));
+    return std::unique_ptr<LinearWeight>(std::make_unique<PanelWeight>(
+        weight, PanelFormatOf(weight.dtype, options.activations), pool_.num_threads()));
+  }
+
+  void Linear(ConstF32Matrix x, const LinearWeight& weight, const float* bias, Epilogue epilogue,
+              F32Matrix y) override;
+  void Gather(TensorView table, std::span<const int32_t> ids, float scale, bool accumulate,
+              F32Matrix y) override;
+  void LayerNorm(ConstF32Matrix x, const float* weight, const float* bias, float epsilon,
+                 F32Matrix y) override;
+  void RmsNorm(ConstF32Matrix x, const float* weight, int64_t width, float epsilon,
+               F32Matrix y) override;
+  void RmsNormAdd(ConstF32Matrix x, const float* weight, float epsilon, F32Matrix y) override;
+  void Add(ConstF32Matrix x, F32Matrix y) override;
+  void GatedActivation(Epilogue activation, F32Matrix gate, ConstF32Matrix up) override;
+  void Rope(F32Matrix x, int64_t head_width, const float* cos_sin,
+            std::span<const int32_t> positions) override;
+  void Attention(ConstF32Matrix q, ConstF32Matrix k, ConstF32Matrix v, const RaggedView& batch,
+                 const AttentionOptions& options, F32Matrix out) override;
+  void Pool(ConstF32Matrix x, const RaggedView& batch, PoolingKind kind, F32Matrix y) override;
+
+ private:
+  // Keys and values of a batch as the attention kernels read them.
+  struct PackedKeys {
+    float* keys = nullptr;  // per sequence: [G][panels][W][16]
+    const float* values = nullptr;
+    int64_t v_stride = 0;
+    int64_t v_head_stride = 0;  // columns from one key/value head to the next
+  };
+
+  // body(row_begin, row_end, thread) over chunks of rows of `cols` values.
+  template <typename Body>
+  void ForRowChunks(int64_t rows, int64_t cols, const Body& body) {
+    const int64_t chunk = std::max<int64_t>(1, kItemValues / std::max<int64_t>(1, cols));
+    pool_.ParallelForWithThread((rows + chunk - 1) / chunk, [&](int64_t item, int thread) {
+      body(item * chunk, std::min(rows, (item + 1) * chunk), thread);
+    });
+  }
+
+  // Scratch of `count` values of T for every thread; before a loop, never in it.
+  template <typename T>
+  void ReserveThreadScratch(int64_t count) {
+    for (AlignedBuffer& buffer : thread_scratch_) buffer.Reserve<T>(count);
+  }
+  template <typename T>
+  T* thread_scratch(int thread) {
+    return reinterpret_cast<T*>(thread_scratch_[static_cast<size_t>(thread)].data());
+  }
+
+  void QuantiseRows(ConstF32Matrix x);
+  void GatherRow(const TensorView& table, int32_t id, float scale, bool accumulate, float* scratch,
+                 float* y) const;
+  PackedKeys PackKeys(ConstF32Matrix k, ConstF32Matrix v, const RaggedView& batch,
+                      const AttentionOptions& options);
+
+  InstructionSet isa_;
+  ThreadPool pool_;
+  std::vector<AlignedBuffer> thread_scratch_;
+  AlignedBuffer i16_rows_;
+  AlignedBuffer row_scales_;
+  AlignedBuffer packed_keys_;
+  AlignedBuffer padded_values_;
+  AttentionPlan attention_plan_;
+};
+
+void CpuOps::QuantiseRows(ConstF32Matrix x) {
+  int16_t* rows = i16_rows_.Reserve<int16_t>(x.rows * x.cols);
+  float* scales = row_scales_.Reserve<float>(x.rows);
+  ForRowChunks(x.rows, x.cols, [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row) {
+      isa_.table->quantise_row(x.row(row), x.cols, rows + row * x.cols, scales + row);
+    }
+  });
+}
+
+void CpuOps::Linear(ConstF32Matrix x, const LinearWeight& weight, const float* bias,
+                    Epilogue epilogue, F32Matrix y) {
+  const PanelWeight& panels = static_cast<const PanelWeight&>(weight);
+  PERGOLA_DCHECK(x.cols == panels.inputs() && y.cols == panels.outputs() && x.rows == y.rows);
+  LinearTask common = {};
+  common.a = x.data;
+  common.a_stride = x.stride;
+  if (TakesI16Rows(panels.format())) {
+    QuantiseRows(x);
+    common.a = i16_rows_.data();
+    common.a_stride = x.cols;
+    common.row_scale = reinterpret_cast<const float*>(row_scales_.data());
+  }
+  common.panels = panels.panels();
+  common.panel_bytes = panels.panel_bytes();
+  common.inputs = panels.inputs();
+  common.outputs = panels.outputs();
+  common.bias = bias;
+  common.epilogue = epilogue;
+  common.y = y.data;
+  common.y_stride = y.stride;
+
+  const LinearPlan plan =
+      PlanLinear(x.rows, panels.num_panels(), panels.inputs(), pool_.num_threads());
+  ReserveThreadScratch<std::byte>(static_cast<int64_t>(kLinearScratchBytes));
+  const auto kernel = isa_.table->linear[static_cast<size_t>(panels.format())];
+  pool_.ParallelForWithThread(plan.items(), [&](int64_t item, int thread) {
+    LinearTask task = common;
+    task.row_begin = plan.ItemRows(item).begin;
+    task.row_end = plan.ItemRows(item).end;
+    task.panel_begin = plan.ItemPanels(item).begin;
+    task.panel_end = plan.ItemPanels(item).end;
+    task.scratch = thread_scratch<std::byte>(thread);
+    kernel(task);
+  });
+}
+
+void CpuOps::GatherRow(const TensorView& table, int32_t id, float scale, bool accumulate,
+                       float* scratch, float* y) const {
+  PERGOLA_DCHECK(id >= 0 && id < table.rows());
+  const std::byte* row = table.row(id);
+  const bool in_place =
+      table.dtype == DType::kF32 && reinterpret_cast<uintptr_t>(row) % alignof(float) == 0;
+  if (!in_place) DequantiseRow(table.dtype, row, table.cols(), scratch);
+  const float* values = in_place ? reinterpret_cast<const float*>(row) : scratch;
+  isa_.table->scale_row(values, scale, accumulate, table.cols(), y);
+}
+
+void CpuOps::Gather(TensorView table, std::span<const int32_t> ids, float scale, bool accumulate,
+                    F32Matrix y) {
+  PERGOLA_DCHECK(static_cast<int64_t>(ids.size()) == y.rows && table.cols() == y.cols);
+  ReserveThreadScratch<float>(y.cols);
+  ForRowChunks(y.rows, y.cols, [&](int64_t begin, int64_t end, int thread) {
+    for (int64_t row = begin; row < end; ++row) {
+      GatherRow(table, ids[static_cast<size_t>(row)], scale, accumulate,
+                thread_scratch<float>(thread), y.row(row));
+    }
+  });
+}
+
+void CpuOps::LayerNorm(ConstF32Matrix x, const float* weight, const float* bias, float epsilon,
+                       F32Matrix y) {
+  PERGOLA_DCHECK(x.rows == y.rows && x.cols == y.cols);
+  const NormTask task{x.data, x.stride, weight, bias, epsilon, x.cols, x.cols, y.data, y.stride};
+  ForRowChunks(x.rows, x.cols,
+               [&](int64_t begin, int64_t end, int) { isa_.table->layer_norm(task, begin, end); });
+}
+
+void CpuOps::RmsNorm(ConstF32Matrix x, const float* weight, int64_t width, float epsilon,
+                     F32Matrix y) {
+  PERGOLA_DCHECK(x.rows == y.rows && x.cols == y.cols && width > 0 && x.cols % width == 0);
+  const NormTask task{x.data, x.stride, weight, nullptr, epsilon, x.cols, width, y.data, y.stride};
+  ForRowChunks(x.rows, x.cols,
+               [&](int64_t begin, int64_t end, int) { isa_.table->rms_norm(task, begin, end); });
+}
+
+void CpuOps::RmsNormAdd(ConstF32Matrix x, const float* weight, float epsilon, F32Matrix y) {
+  PERGOLA_DCHECK(x.rows == y.rows && x.cols == y.cols);
+  const NormTask task{x.data, x.stride, weight, nullptr, epsilon, x.cols, x.cols, y.data, y.stride};
+  ForRowChunks(x.rows, x.cols, [&](int64_t begin, int64_t end, int) {
+    isa_.table->rms_norm_add(task, begin, end);
+  });
+}
+
+void CpuOps::Add(ConstF32Matrix x, F32Matrix y) {
+  PERGOLA_DCHECK(x.rows == y.rows && x.cols == y.cols);
+  ForRowChunks(x.rows, x.cols, [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row) {
+      isa_.table->add_row(x.row(row), x.cols, y.row(row));
+    }
+  });
+}
+
+void CpuOps::GatedActivation(Epilogue activation, F32Matrix gate, ConstF32Matrix up) {
+  PERGOLA_DCHECK(gate.rows == up.rows && gate.cols == up.cols);
+  ForRowChunks(gate.rows, gate.cols, [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row) {
+      isa_.table->gated_row(activation, up.row(row), gate.cols, gate.row(row));
+    }
+  });
+}
+
+void CpuOps::Rope(F32Matrix x, int64_t head_width, const float* cos_sin,
+                  std::span<const int32_t> positions) {
+  PERGOLA_DCHECK(head_width % 2 == 0 && x.cols % head_width == 0);
+  PERGOLA_DCHECK(static_cast<int64_t>(positions.size()) == x.rows);
+  ForRowChunks(x.rows, x.cols, [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row) {
+      const float* angles = cos_sin + positions[static_cast<size_t>(row)] * head_width;
+      isa_.table->rope_row(angles, head_width, x.cols, x.row(row));
+    }
+  });
+}
+
+CpuOps::PackedKeys CpuOps::PackKeys(ConstF32Matrix k, ConstF32Matrix v, const RaggedView& batch,
+                                    const AttentionOptions& options) {
+  const int64_t width = options.head_width;
+  const int64_t heads = options.num_kv_heads;
+  const int64_t padded = RoundUp(width, kPanelCols);
+  const auto& panels = attention_plan_.key_panels();
+  const int64_t num_panels = static_cast<int64_t>(panels.size());
+  PackedKeys packed;
+  packed.keys = packed_keys_.Reserve<float>(num_panels * kPanelCols * width * heads);
+  packed.values = v.data;
+  packed.v_stride = v.stride;
+  packed.v_head_stride = width;
+  float* values = nullptr;
+  if (padded != width) {
+    values = padded_values_.Reserve<float>(v.rows * heads * padded);
+    packed.values = values;
+    packed.v_stride = heads * padded;
+    packed.v_head_stride = padded;
+  }
+  const int64_t panel_values = kPanelCols * width * heads;
+  const int64_t chunk = std::max<int64_t>(1, kItemValues / panel_values);
+  pool_.ParallelFor((num_panels + chunk - 1) / chunk, [&](int64_t item) {
+    for (int64_t at = item * chunk; at < std::min(num_panels, (item + 1) * chunk); ++at) {
+      const auto [seq, index] = panels[static_cast<size_t>(at)];
+      const int64_t first_row = batch.cu_seqlens[static_cast<size_t>(seq)];
+      const int64_t length = batch.cu_seqlens[static_cast<size_t>(seq) + 1] - first_row;
+      const int64_t head_stride = RoundUp(length, kPanelCols) * width;
+      float* out = packed.keys + attention_plan_.first_panel(seq) * panel_values;
+      for (int64_t head = 0; head < heads; ++head) {
+        isa_.table->pack_keys(k.row(first_row) + head * width, k.stride, length, width, index,
+                              index + 1, out + head * head_stride);
+      }
+      if (values == nullptr) continue;
+      const int64_t end = std::min(length, (index + int64_t{1}) * kPanelCols);
+      for (int64_t row = first_row + index * kPanelCols; row < first_row + end; ++row) {
+        for (int64_t head = 0; head < heads; ++head) {
+          float* target = values + row * packed.v_stride + head * padded;
+          std::copy_n(v.row(row) + head * width, width, target);
+          std::fill(target + width, target + padded, 0.0f);
+        }
+      }
+    }
+  });
+  return packed;
+}
+
+void CpuOps::Attention(ConstF32Matrix q, ConstF32Matrix k, ConstF32Matrix v,
+                       const RaggedView& batch, const AttentionOptions& options, F32Matrix out) {
+  const int64_t width = options.head_width;
+  const int64_t heads = options.num_heads;
+  const int64_t group = heads / options.num_kv_heads;
+  PERGOLA_DCHECK(heads % options.num_kv_heads == 0 && q.cols == heads * width);
+  PERGOLA_DCHECK(k.cols == options.num_kv_heads * width && v.cols == k.cols && out.cols == q.cols);
+  PERGOLA_DCHECK(batch.num_tokens() == q.rows && k.rows == q.rows && v.rows == q.rows);
+  PERGOLA_DCHECK(options.mask.left >= 0 && options.mask.right >= 0);
+  attention_plan_.Build(batch);
+  const PackedKeys packed = PackKeys(k, v, batch, options);
+  ReserveThreadScratch<float>(AttentionScratchFloats(width));
+
+  const auto& blocks = attention_plan_.query_blocks();
+  const auto run = [&](int64_t unit, int thread) {
+    const auto [seq, query_begin, query_end] = blocks[static_cast<size_t>(unit / heads)];
+    const int64_t head = unit % heads;
+    const int64_t first_row = batch.cu_seqlens[static_cast<size_t>(seq)];
+    AttentionTask task = {};
+    task.length = batch.cu_seqlens[static_cast<size_t>(seq) + 1] - first_row;
+    task.q = q.row(first_row) + head * width;
+    task.q_stride = q.stride;
+    task.keys = packed.keys +
+                attention_plan_.first_panel(seq) * kPanelCols * width * options.num_kv_heads +
+                head / group * RoundUp(task.length, kPanelCols) * width;
+    task.values = packed.values + first_row * packed.v_stride + head / group * packed.v_head_stride;
+    task.v_stride = packed.v_stride;
+    task.width = width;
+    task.query_begin = query_begin;
+    task.query_end = query_end;
+    task.scale = options.scale;
+    task.mask = options.mask;
+    task.bias_reach = options.bias_reach;
+    if (options.distance_bias != nullptr) {
+      task.distance_bias = options.distance_bias + head * (2 * options.bias_reach + 1);
+    }
+    task.out = out.row(first_row) + head * width;
+    task.out_stride = out.stride;
+    task.scratch = thread_scratch<float>(thread);
+    isa_.table->attention(task);
+  };
+  // Short sequences make small units: several of them are one item.
+  const int64_t units = static_cast<int64_t>(blocks.size()) * heads;
+  const int64_t mean_length = q.rows / batch.num_sequences();
+  const int64_t mean_queries = std::min(mean_length, kQueryBlock);
+  const int64_t cost = std::max<int64_t>(1, mean_queries * (mean_length + 16) * width * 2);
+  const int64_t chunk = std::max<int64_t>(1, kItemMultiplyAdds / cost);
+  pool_.ParallelForWithThread((units + chunk - 1) / chunk, [&](int64_t item, int thread) {
+    for (int64_t unit = item * chunk; unit < std::min(units, (item + 1) * chunk); ++unit) {
+      run(unit, thread);
+    }
+  });
+}
+
+void CpuOps::Pool(ConstF32Matrix x, const RaggedView& batch, PoolingKind kind, F32Matrix y) {
+  PERGOLA_DCHECK(batch.num_tokens() == x.rows && batch.num_sequences() == y.rows);
+  PERGOLA_DCHECK(x.cols == y.cols);
+  const int64_t mean_values = x.rows / std::max<int64_t>(1, y.rows) * x.cols;
+  ForRowChunks(y.rows, mean_values, [&](int64_t begin, int64_t end, int) {
+    for (int64_t seq = begin; seq < end; ++seq) {
+      const int64_t first = batch.cu_seqlens[static_cast<size_t>(seq)];
+      const int64_t last = batch.cu_seqlens[static_cast<size_t>(seq) + 1];
+      if (kind == PoolingKind::kMean) {
+        isa_.table->mean_rows(x.row(first), x.stride, last - first, x.cols, y.row(seq));
+      } else {
+        const int64_t row = kind == PoolingKind::kCls ? first : last - 1;
+        std::copy_n(x.row(row), x.cols, y.row(seq));
+      }
+    }
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Ops> MakeCpuOps(const InstructionSet& isa, int num_threads) {
+  return std::make_unique<CpuOps>(isa, num_threads);
+}
+
+}  // namespace pergola::kernels::cpu

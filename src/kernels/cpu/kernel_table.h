@@ -1,0 +1,137 @@
+// What one instruction set offers to CpuOps: a const table of functions over raw pointers.
+//
+// Each file of isa/ is built with its own flags and exports exactly one symbol, its table;
+// everything else of it is local, so that no linker can pick a copy of an inline function that
+// another CPU can't run (scripts/isa_symbols.sh checks). CpuOps splits the work and calls these
+// from pool threads; how it splits never changes a bit of the result (docs/numerics.md).
+//
+// Letters as in ops.h. Strides are in elements. Functions neither allocate nor fail.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/ops_types.h"
+
+namespace pergola::kernels::cpu {
+
+// Columns of a weight panel. The same for every instruction set, so is the layout of LinearWeight.
+inline constexpr int64_t kPanelCols = 16;
+// Values per block of the quantised formats.
+inline constexpr int64_t kBlock = 32;
+// Largest block of a product that one call computes.
+inline constexpr int64_t kMaxTaskRows = 96;
+inline constexpr int64_t kMaxTaskPanels = 8;
+// Attention works on at most so many queries of one head, and on key tiles of so many keys.
+inline constexpr int64_t kQueryBlock = 48;
+inline constexpr int64_t kKeyTile = 64;
+
+// How a panel stores its K x 16 weights; n is the column within the panel.
+enum class PanelFormat {
+  kF32,   // f32 [K][n]
+  kF16,   // u16 [K][n]
+  kBF16,  // u16 [K][n]
+  // Per block of 32 k: i8 [16 pairs][n][2], then f16 scales [n]. 544 bytes.
+  kQ8Blocks,
+  // The same 512 values as nibbles + 8: byte i holds value i (low) and value 256 + i (high). 288
+  // bytes.
+  kQ4Blocks,
+};
+inline constexpr int kNumPanelFormats = 5;
+
+// y[r, n] = epilogue(sum over k of a[r, k] * w[k, n], bias[n]) for some rows and some panels.
+struct LinearTask {
+  const void* a;  // f32 rows, or i16 rows for the block formats; row 0 of the matrix
+  int64_t a_stride;
+  const float* row_scale;   // [T] for i16 rows, else null
+  const std::byte* panels;  // panel 0 of the weight
+  int64_t panel_bytes;
+  int64_t inputs;   // K
+  int64_t outputs;  // N; the last panel may be partly padding
+  const float* bias;
+  Epilogue epilogue;
+  float* y;
+  int64_t y_stride;
+  int64_t row_begin, row_end;      // at most kMaxTaskRows
+  int64_t panel_begin, panel_end;  // at most kMaxTaskPanels
+  std::byte* scratch;              // kLinearScratchBytes, 64-byte aligned, this thread's own
+};
+// Partial sums, widened weights and widened scales.
+inline constexpr size_t kPartialBytes =
+    static_cast<size_t>(kMaxTaskRows * kMaxTaskPanels * kPanelCols) * sizeof(float);
+inline constexpr size_t kWidenedBytes = 16384;
+inline constexpr size_t kScaleBytes = 1024;
+inline constexpr size_t kLinearScratchBytes = kPartialBytes + kWidenedBytes + kScaleBytes;
+
+// Queries [query_begin, query_end) (at most kQueryBlock) of one head of one sequence of `length`
+// tokens.
+struct AttentionTask {
+  const float* q;  // the head's columns of the sequence's row 0
+  int64_t q_stride;
+  const float* keys;    // packed by pack_keys: [ceil(length / 16)][W][16]
+  const float* values;  // [length][W rounded up to 16], v_stride apart
+  int64_t v_stride;
+  int64_t length;
+  int64_t width;  // W
+  int64_t query_begin, query_end;
+  float scale;
+  AttentionMask mask;
+  const float* distance_bias;  // of this head, [2 * bias_reach + 1], or null
+  int64_t bias_reach;
+  float* out;  // the head's columns of the sequence's row 0
+  int64_t out_stride;
+  float* scratch;  // AttentionScratchFloats(width), 64-byte aligned, this thread's own
+};
+inline constexpr int64_t RoundUp(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+inline constexpr int64_t AttentionScratchFloats(int64_t width) {
+  return kQueryBlock * (kKeyTile + RoundUp(width, kPanelCols) + 2);
+}
+
+struct NormTask {
+  const float* x;
+  int64_t x_stride;
+  const float* weight;
+  const float* bias;  // LayerNorm only; may be null
+  float epsilon;
+  int64_t cols;
+  int64_t width;  // RmsNorm: columns of a group
+  float* y;
+  int64_t y_stride;
+};
+
+struct KernelTable {
+  // Products, by PanelFormat.
+  void (*linear[kNumPanelFormats])(const LinearTask& task);
+  // i16 row of `count` values (a multiple of 32) with x ~ q * scale, |q| <= 32767.
+  void (*quantise_row)(const float* x, int64_t count, int16_t* q, float* scale);
+
+  void (*layer_norm)(const NormTask& task, int64_t row_begin, int64_t row_end);
+  void (*rms_norm)(const NormTask& task, int64_t row_begin, int64_t row_end);
+  // y += x / rms(x) * weight, width = cols.
+  void (*rms_norm_add)(const NormTask& task, int64_t row_begin, int64_t row_end);
+
+  // y = scale * x, or y += scale * x.
+  void (*scale_row)(const float* x, float scale, bool accumulate, int64_t count, float* y);
+  // y += x
+  void (*add_row)(const float* x, int64_t count, float* y);
+  // gate = activation(gate) * up
+  void (*gated_row)(Epilogue activation, const float* up, int64_t count, float* gate);
+  // One token: every head of `count` columns is rotated by the W/2 cosines and sines.
+  void (*rope_row)(const float* cos_sin, int64_t head_width, int64_t count, float* x);
+  // y = mean over `rows` rows, rows in ascending order.
+  void (*mean_rows)(const float* x, int64_t x_stride, int64_t rows, int64_t count, float* y);
+
+  // Transposes keys [16 * panel_begin, 16 * panel_end) of [length, W] into panels; `out` is panel
+  // 0.
+  void (*pack_keys)(const float* keys, int64_t stride, int64_t length, int64_t width,
+                    int64_t panel_begin, int64_t panel_end, float* out);
+  void (*attention)(const AttentionTask& task);
+};
+
+extern const KernelTable kScalarTable;
+extern const KernelTable kAvx2Table;
+extern const KernelTable kAvx512Table;
+
+}  // namespace pergola::kernels::cpu

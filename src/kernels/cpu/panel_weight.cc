@@ -1,0 +1,175 @@
+#include "kernels/cpu/panel_weight.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "core/check.h"
+#include "kernels/dequantise.h"
+
+namespace pergola::kernels::cpu {
+namespace {
+
+// Weights worth more than one thread: some milliseconds of packing.
+constexpr int64_t kParallelElements = 1 << 20;
+
+// out[k][column] = row[k], for one column of a panel. T is the stored value.
+template <typename T>
+void ScatterColumn(const T* row, int64_t inputs, int64_t column, T* panel) {
+  for (int64_t k = 0; k < inputs; ++k) panel[k * kPanelCols + column] = row[k];
+}
+
+// Transposes in strips of 16 inputs, so that both sides stay in the first-level cache.
+template <typename T>
+void PackPlainPanel(const TensorView& weight, int64_t first_output, int64_t columns, T* panel) {
+  constexpr int64_t kStrip = 16;
+  const int64_t inputs = weight.cols();
+  T strip[kStrip];
+  for (int64_t k = 0; k < inputs; k += kStrip) {
+    const int64_t count = std::min(kStrip, inputs - k);
+    for (int64_t column = 0; column < columns; ++column) {
+      std::memcpy(strip, weight.row(first_output + column) + k * static_cast<int64_t>(sizeof(T)),
+                  static_cast<size_t>(count) * sizeof(T));
+      ScatterColumn(strip, count, column, panel + k * kPanelCols);
+    }
+  }
+}
+
+void PackWidenedPanel(const TensorView& weight, int64_t first_output, int64_t columns,
+                      float* panel) {
+  const int64_t inputs = weight.cols();
+  std::vector<float> row(static_cast<size_t>(inputs));
+  for (int64_t column = 0; column < columns; ++column) {
+    DequantiseRow(weight.dtype, weight.row(first_output + column), inputs, row.data());
+    ScatterColumn(row.data(), inputs, column, panel);
+  }
+}
+
+// The checkpoint's blocks (docs/formats/gguf.md): f16 scale, then the values.
+constexpr int64_t kQ8BlockBytes = 34;
+constexpr int64_t kQ4BlockBytes = 18;
+constexpr int64_t kPanelBlockValues = kBlock * kPanelCols;
+
+void PackQ8Panel(const TensorView& weight, int64_t first_output, int64_t columns,
+                 std::byte* panel) {
+  const int64_t blocks = weight.cols() / kBlock;
+  for (int64_t block = 0; block < blocks; ++block) {
+    std::byte* scales = panel + kPanelBlockValues;
+    for (int64_t column = 0; column < columns; ++column) {
+      const std::byte* source = weight.row(first_output + column) + block * kQ8BlockBytes;
+      std::memcpy(scales + column * 2, source, 2);
+      for (int64_t k = 0; k < kBlock; ++k) {
+        panel[(k / 2 * kPanelCols + column) * 2 + k % 2] = source[2 + k];
+      }
+    }
+    panel = scales + kPanelCols * 2;
+  }
+}
+
+void PackQ4Panel(const TensorView& weight, int64_t first_output, int64_t columns,
+                 std::byte* panel) {
+  const int64_t blocks = weight.cols() / kBlock;
+  for (int64_t block = 0; block < blocks; ++block) {
+    std::byte* scales = panel + kPanelBlockValues / 2;
+    // Nibbles are offset by 8: padding columns must hold 8, though their scale is 0 anyway.
+    std::memset(panel, 0x88, kPanelBlockValues / 2);
+    for (int64_t column = 0; column < columns; ++column) {
+      const std::byte* source = weight.row(first_output + column) + block * kQ4BlockBytes;
+      std::memcpy(scales + column * 2, source, 2);
+      for (int64_t k = 0; k < kBlock; ++k) {
+        // The checkpoint's byte i holds value i (low) and value 16 + i (high).
+        const std::byte both = source[2 + k % 16];
+        const std::byte nibble = k < 16 ? both & std::byte{15} : both >> 4;
+        const int64_t at = (k / 2 * kPanelCols + column) * 2 + k % 2;
+        std::byte& target = panel[at % (kPanelBlockValues / 2)];
+        target = at < kPanelBlockValues / 2 ? (target & std::byte{0xf0}) | nibble
+                                            : (target & std::byte{0x0f}) | (nibble << 4);
+      }
+    }
+    panel = scales + kPanelCols * 2;
+  }
+}
+
+}  // namespace
+
+PanelFormat PanelFormatOf(DType dtype, ActivationPrecision activations) {
+  const bool keep_blocks = activations == ActivationPrecision::kAuto;
+  switch (dtype) {
+    case DType::kF16:
+      return PanelFormat::kF16;
+    case DType::kBF16:
+      return PanelFormat::kBF16;
+    case DType::kQ8_0:
+      return keep_blocks ? PanelFormat::kQ8Blocks : PanelFormat::kF32;
+    case DType::kQ4_0:
+      return keep_blocks ? PanelFormat::kQ4Blocks : PanelFormat::kF32;
+    default:
+      return PanelFormat::kF32;
+  }
+}
+
+int64_t PanelBytes(PanelFormat format, int64_t inputs) {
+  switch (format) {
+    case PanelFormat::kF32:
+      return inputs * kPanelCols * 4;
+    case PanelFormat::kF16:
+    case PanelFormat::kBF16:
+      return inputs * kPanelCols * 2;
+    case PanelFormat::kQ8Blocks:
+      return inputs / kBlock * (kPanelBlockValues + kPanelCols * 2);
+    case PanelFormat::kQ4Blocks:
+      return inputs / kBlock * (kPanelBlockValues / 2 + kPanelCols * 2);
+  }
+  return 0;
+}
+
+PanelWeight::PanelWeight(TensorView weight, PanelFormat format, int num_threads)
+    : outputs_(weight.rows()),
+      inputs_(weight.cols()),
+      dtype_(weight.dtype),
+      format_(format),
+      panel_bytes_(PanelBytes(format, weight.cols())) {
+  buffer_.Reserve<std::byte>(num_panels() * panel_bytes_);
+  const int64_t threads =
+      outputs_ * inputs_ < kParallelElements ? 1 : std::min<int64_t>(num_threads, num_panels());
+  std::vector<std::thread> helpers;
+  for (int64_t thread = 1; thread < threads; ++thread) {
+    helpers.emplace_back([this, &weight, thread, threads] {
+      PackPanels(weight, thread * num_panels() / threads, (thread + 1) * num_panels() / threads);
+    });
+  }
+  PackPanels(weight, 0, num_panels() / threads);
+  for (std::thread& helper : helpers) helper.join();
+}
+
+void PanelWeight::PackPanels(const TensorView& weight, int64_t panel_begin, int64_t panel_end) {
+  for (int64_t index = panel_begin; index < panel_end; ++index) {
+    const int64_t first = index * kPanelCols;
+    const int64_t columns = std::min(kPanelCols, outputs_ - first);
+    std::byte* panel = buffer_.data() + index * panel_bytes_;
+    // Columns beyond N are computed and thrown away: they must not be garbage that traps or slows.
+    if (columns < kPanelCols) std::memset(panel, 0, static_cast<size_t>(panel_bytes_));
+    switch (format_) {
+      case PanelFormat::kF32:
+        if (dtype_ == DType::kF32) {
+          PackPlainPanel(weight, first, columns, reinterpret_cast<float*>(panel));
+        } else {
+          PackWidenedPanel(weight, first, columns, reinterpret_cast<float*>(panel));
+        }
+        break;
+      case PanelFormat::kF16:
+      case PanelFormat::kBF16:
+        PackPlainPanel(weight, first, columns, reinterpret_cast<uint16_t*>(panel));
+        break;
+      case PanelFormat::kQ8Blocks:
+        PackQ8Panel(weight, first, columns, panel);
+        break;
+      case PanelFormat::kQ4Blocks:
+        PackQ4Panel(weight, first, columns, panel);
+        break;
+    }
+  }
+}
+
+}  // namespace pergola::kernels::cpu

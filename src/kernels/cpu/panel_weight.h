@@ -1,0 +1,56 @@
+// Linear weights in panels of 16 outputs, the layout that every CPU kernel set reads
+// (kernel_table.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "core/tensor.h"
+#include "kernels/cpu/aligned_buffer.h"
+#include "kernels/cpu/kernel_table.h"
+#include "kernels/ops_types.h"
+
+namespace pergola::kernels::cpu {
+
+// The format that weights of `dtype` are kept in: plain types and, with kAuto, Q8_0 and Q4_0 keep
+// their bits; everything else is widened to f32.
+PanelFormat PanelFormatOf(DType dtype, ActivationPrecision activations);
+
+// True where the activations are quantised to 16-bit rows.
+inline bool TakesI16Rows(PanelFormat format) {
+  return format == PanelFormat::kQ8Blocks || format == PanelFormat::kQ4Blocks;
+}
+
+// Bytes of one panel of K inputs.
+int64_t PanelBytes(PanelFormat format, int64_t inputs);
+
+// Owns its panels: the checkpoint's mapping is not needed any more. Immutable, thread-safe.
+class PanelWeight final : public LinearWeight {
+ public:
+  // Repacks a weight that CheckLinearWeight accepts. Large ones on `num_threads` threads of its
+  // own, so that any thread may call it while the pool of the Ops is busy.
+  PanelWeight(TensorView weight, PanelFormat format, int num_threads);
+
+  int64_t outputs() const override { return outputs_; }
+  int64_t inputs() const override { return inputs_; }
+  DType dtype() const override { return dtype_; }
+  size_t owned_bytes() const override { return buffer_.bytes(); }
+
+  PanelFormat format() const { return format_; }
+  const std::byte* panels() const { return buffer_.data(); }
+  int64_t panel_bytes() const { return panel_bytes_; }
+  int64_t num_panels() const { return (outputs_ + kPanelCols - 1) / kPanelCols; }
+
+ private:
+  void PackPanels(const TensorView& weight, int64_t panel_begin, int64_t panel_end);
+
+  int64_t outputs_;
+  int64_t inputs_;
+  DType dtype_;
+  PanelFormat format_;
+  int64_t panel_bytes_;
+  AlignedBuffer buffer_;
+};
+
+}  // namespace pergola::kernels::cpu

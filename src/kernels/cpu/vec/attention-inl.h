@@ -1,0 +1,191 @@
+// Attention of one block of queries of one head, streaming over key tiles with a running maximum.
+//
+// Query blocks and key tiles are aligned to the start of the sequence and the walk over tiles is
+// fixed by the block's place in it, so a sequence's result knows nothing of its batch. Scores and
+// the product with the values are the same register tiles as any other product. A masked key's
+// probability is exactly 0; the running maximum starts at a finite value, so no difference of
+// infinities can occur.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/kernel_table.h"
+
+namespace {
+
+using pergola::kernels::AttentionMask;
+using pergola::kernels::cpu::AttentionTask;
+using pergola::kernels::cpu::kKeyTile;
+using pergola::kernels::cpu::kQueryBlock;
+using pergola::kernels::cpu::RoundUp;
+
+constexpr float kNoScore = -3.0e38f;
+
+void PackKeys(const float* keys, int64_t stride, int64_t length, int64_t width, int64_t panel_begin,
+              int64_t panel_end, float* out) {
+  for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
+    const int64_t first = panel * kPanelCols;
+    const int64_t count = length - first < kPanelCols ? length - first : kPanelCols;
+    float* target = out + panel * kPanelCols * width;
+    for (int64_t col = 0; col < width; ++col, target += kPanelCols) {
+      const float* source = keys + first * stride + col;
+      for (int64_t key = 0; key < count; ++key) target[key] = source[key * stride];
+      for (int64_t key = count; key < kPanelCols; ++key) target[key] = 0.0f;
+    }
+  }
+}
+
+// Keys [begin, end) that a query or a block of queries sees, and the part of them in one tile.
+struct KeyRange {
+  int64_t begin, end;
+};
+
+inline KeyRange VisibleKeys(const AttentionTask& task, int64_t first_query, int64_t last_query) {
+  KeyRange range{first_query - task.mask.left, last_query + int64_t{task.mask.right} + 1};
+  if (range.begin < 0) range.begin = 0;
+  if (range.end > task.length) range.end = task.length;
+  return range;
+}
+
+// The block's scratch: scores and then probabilities of one key tile, sums of values, and per query
+// the running maximum and the sum of probabilities.
+struct AttentionState {
+  float* scores;   // [kQueryBlock][kKeyTile]
+  float* sums;     // [kQueryBlock][padded]
+  float* maximum;  // [kQueryBlock]
+  float* total;    // [kQueryBlock]
+  int64_t padded;  // W rounded up to 16
+
+  explicit AttentionState(const AttentionTask& task)
+      : scores(task.scratch),
+        sums(scores + kQueryBlock * kKeyTile),
+        maximum(sums + kQueryBlock * RoundUp(task.width, kPanelCols)),
+        total(maximum + kQueryBlock),
+        padded(RoundUp(task.width, kPanelCols)) {}
+};
+
+// scores = q . k for keys [begin, ...) of `panels` panels.
+inline void ScoreTile(const AttentionTask& task, const RowTiles& rows, int64_t key_begin,
+                      int64_t num_panels, float* scores) {
+  F32Tile tile;
+  tile.a = task.q + task.query_begin * task.q_stride;
+  tile.a_stride = task.q_stride;
+  tile.b_stride = kPanelCols;
+  tile.panel_stride = task.width * kPanelCols;
+  tile.depth = task.width;
+  tile.c_stride = kKeyTile;
+  tile.first = true;
+  int64_t panels = 0;
+  for (int64_t panel = 0; panel < num_panels; panel += panels) {
+    panels = num_panels - panel >= kTilePanels ? kTilePanels : 1;
+    tile.b = task.keys + (key_begin + panel * kPanelCols) * task.width;
+    tile.c = scores + panel * kPanelCols;
+    RunRowTiles(rows, panels, tile);
+  }
+}
+
+// Adds the bias of the distance of every key of the tile to the scaled scores.
+inline void AddDistanceBias(const AttentionTask& task, int64_t query, int64_t key_begin,
+                            int64_t count, float* scores) {
+  const int64_t reach = task.bias_reach;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t distance = key_begin + i - query;
+    distance = distance < -reach ? -reach : distance > reach ? reach : distance;
+    scores[i] += task.distance_bias[distance + reach];
+  }
+}
+
+// Turns one query's raw scores into probabilities relative to the new running maximum and brings
+// what was summed before to the same base. `count` is a multiple of 16.
+inline void SoftmaxTileRow(const AttentionTask& task, const AttentionState& state, int64_t row,
+                           int64_t key_begin, int64_t count) {
+  const int64_t query = task.query_begin + row;
+  const KeyRange seen = VisibleKeys(task, query, query);
+  const VecI begin = SetInt(static_cast<int32_t>(seen.begin - key_begin));
+  const VecI end = SetInt(static_cast<int32_t>(seen.end - key_begin));
+  float* scores = state.scores + row * kKeyTile;
+  const VecF scale = Set(task.scale);
+  for (int64_t i = 0; i < count; i += kLanes) Store(scores + i, Load(scores + i) * scale);
+  if (task.distance_bias != nullptr) AddDistanceBias(task, query, key_begin, count, scores);
+
+  VecF largest = Set(state.maximum[row]);
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const VecI key = Iota() + static_cast<int32_t>(i);
+    const VecF score = ((key >= begin) & (key < end)) ? Load(scores + i) : Set(kNoScore);
+    Store(scores + i, score);
+    largest = Max(largest, score);
+  }
+  const float maximum = ReduceMax(largest);
+  const VecF base = Set(maximum);
+  VecF total = {};
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const VecF score = Load(scores + i);
+    const VecF probability = score > kNoScore ? Exp(score - base) : VecF{};
+    Store(scores + i, probability);
+    total += probability;
+  }
+  const VecF correction = Exp(Set(state.maximum[row]) - base);
+  state.total[row] = state.total[row] * correction[0] + ReduceSum(total);
+  if (maximum != state.maximum[row]) {
+    float* sums = state.sums + row * state.padded;
+    for (int64_t i = 0; i < state.padded; i += kLanes) Store(sums + i, Load(sums + i) * correction);
+    state.maximum[row] = maximum;
+  }
+}
+
+// sums += probabilities . values of keys [key_begin, key_end).
+inline void ValueTile(const AttentionTask& task, const AttentionState& state, const RowTiles& rows,
+                      KeyRange keys) {
+  F32Tile tile;
+  tile.a = state.scores;
+  tile.a_stride = kKeyTile;
+  tile.b_stride = task.v_stride;
+  tile.panel_stride = kPanelCols;
+  tile.depth = keys.end - keys.begin;
+  tile.c_stride = state.padded;
+  tile.first = false;
+  const int64_t num_panels = state.padded / kPanelCols;
+  int64_t panels = 0;
+  for (int64_t panel = 0; panel < num_panels; panel += panels) {
+    panels = num_panels - panel >= kTilePanels ? kTilePanels : 1;
+    tile.b = task.values + keys.begin * task.v_stride + panel * kPanelCols;
+    tile.c = state.sums + panel * kPanelCols;
+    RunRowTiles(rows, panels, tile);
+  }
+}
+
+void AttentionBlock(const AttentionTask& task) {
+  const AttentionState state(task);
+  const int64_t num_queries = task.query_end - task.query_begin;
+  const RowTiles rows(num_queries);
+  for (int64_t row = 0; row < num_queries; ++row) {
+    state.maximum[row] = kNoScore;
+    state.total[row] = 0.0f;
+  }
+  for (int64_t i = 0; i < num_queries * state.padded; i += kLanes) Store(state.sums + i, VecF{});
+
+  const KeyRange seen = VisibleKeys(task, task.query_begin, task.query_end - 1);
+  int64_t key = seen.begin / kPanelCols * kPanelCols;
+  while (key < seen.end) {
+    const int64_t tile_end = (key / kKeyTile + 1) * kKeyTile;
+    const int64_t end = tile_end < seen.end ? tile_end : seen.end;
+    const int64_t num_panels = RoundUp(end - key, kPanelCols) / kPanelCols;
+    ScoreTile(task, rows, key, num_panels, state.scores);
+    for (int64_t row = 0; row < num_queries; ++row) {
+      SoftmaxTileRow(task, state, row, key, num_panels * kPanelCols);
+    }
+    ValueTile(task, state, rows, {key, end});
+    key = end;
+  }
+
+  for (int64_t row = 0; row < num_queries; ++row) {
+    const VecF inverse = Set(1.0f / state.total[row]);
+    const float* sums = state.sums + row * state.padded;
+    float* out = task.out + (task.query_begin + row) * task.out_stride;
+    for (int64_t i = 0; i < task.width; i += kLanes) {
+      StoreUpTo(out + i, Load(sums + i) * inverse, task.width - i);
+    }
+  }
+}
+
+}  // namespace

@@ -1,0 +1,59 @@
+// Vectors of AVX2 with FMA and F16C: eight lanes.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace {
+
+constexpr int kLanes = 8;
+constexpr int kMaxTileRows = 6;  // 6 x 2 accumulators, 2 weights, 1 activation: 15 of 16 registers
+constexpr int kTilePanels = 1;
+constexpr int kVectorRegisters = 16;
+
+typedef float VecF __attribute__((vector_size(32)));
+typedef int32_t VecI __attribute__((vector_size(32)));
+typedef float VecFUnaligned __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int32_t VecIUnaligned __attribute__((vector_size(32), aligned(1), may_alias));
+
+inline VecF Set(float value) { return _mm256_set1_ps(value); }
+inline VecI SetInt(int32_t value) { return reinterpret_cast<VecI>(_mm256_set1_epi32(value)); }
+inline VecI Iota() { return VecI{0, 1, 2, 3, 4, 5, 6, 7}; }
+
+inline VecF MulAdd(VecF a, VecF b, VecF c) { return _mm256_fmadd_ps(a, b, c); }
+// b where either is not a number.
+inline VecF Max(VecF a, VecF b) { return _mm256_max_ps(a, b); }
+inline VecF Min(VecF a, VecF b) { return _mm256_min_ps(a, b); }
+
+inline __m256i FirstLanes(int64_t count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)),
+                            reinterpret_cast<__m256i>(Iota()));
+}
+inline VecF LoadN(const float* source, int64_t count) {
+  return _mm256_maskload_ps(source, FirstLanes(count));
+}
+inline void StoreN(float* target, VecF value, int64_t count) {
+  _mm256_maskstore_ps(target, FirstLanes(count), value);
+}
+
+inline VecF LoadF16(const uint16_t* source) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(source)));
+}
+inline VecF LoadBF16(const uint16_t* source) {
+  const __m256i wide =
+      _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(source)));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
+
+// Per 32-bit lane: a.low * b.low + a.high * b.high of its two 16-bit halves.
+inline VecI MulAddPairs(VecI a, VecI b) {
+  return reinterpret_cast<VecI>(
+      _mm256_madd_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+}
+
+// Keeps an accumulator in a register: g++ 12 moves some through the stack otherwise.
+inline void KeepInRegister(VecF& value) { asm("" : "+x"(value)); }
+inline void KeepInRegister(VecI& value) { asm("" : "+x"(value)); }
+
+}  // namespace

@@ -1,0 +1,58 @@
+// Vectors of AVX-512 (F, BW, DQ, VL): sixteen lanes.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace {
+
+constexpr int kLanes = 16;
+constexpr int kMaxTileRows = 12;  // 12 x 2 accumulators and 2 weights of 32 registers
+constexpr int kTilePanels = 2;
+constexpr int kVectorRegisters = 32;
+
+typedef float VecF __attribute__((vector_size(64)));
+typedef int32_t VecI __attribute__((vector_size(64)));
+typedef float VecFUnaligned __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t VecIUnaligned __attribute__((vector_size(64), aligned(1), may_alias));
+
+inline VecF Set(float value) { return _mm512_set1_ps(value); }
+inline VecI SetInt(int32_t value) { return reinterpret_cast<VecI>(_mm512_set1_epi32(value)); }
+inline VecI Iota() { return VecI{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}; }
+
+inline VecF MulAdd(VecF a, VecF b, VecF c) { return _mm512_fmadd_ps(a, b, c); }
+// b where either is not a number.
+inline VecF Max(VecF a, VecF b) { return _mm512_max_ps(a, b); }
+inline VecF Min(VecF a, VecF b) { return _mm512_min_ps(a, b); }
+
+inline __mmask16 FirstLanes(int64_t count) {
+  return static_cast<__mmask16>((1u << static_cast<unsigned>(count)) - 1u);
+}
+inline VecF LoadN(const float* source, int64_t count) {
+  return _mm512_maskz_loadu_ps(FirstLanes(count), source);
+}
+inline void StoreN(float* target, VecF value, int64_t count) {
+  _mm512_mask_storeu_ps(target, FirstLanes(count), value);
+}
+
+inline VecF LoadF16(const uint16_t* source) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(source)));
+}
+inline VecF LoadBF16(const uint16_t* source) {
+  const __m512i wide =
+      _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(source)));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+
+// Per 32-bit lane: a.low * b.low + a.high * b.high of its two 16-bit halves.
+inline VecI MulAddPairs(VecI a, VecI b) {
+  return reinterpret_cast<VecI>(
+      _mm512_madd_epi16(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+}
+
+// Keeps an accumulator in a register: g++ 12 moves some through the stack otherwise.
+inline void KeepInRegister(VecF& value) { asm("" : "+v"(value)); }
+inline void KeepInRegister(VecI& value) { asm("" : "+v"(value)); }
+
+}  // namespace

@@ -1,0 +1,198 @@
+// Blocks of y = epilogue(x . w^T + bias) for every panel format.
+//
+// K blocks outermost, then groups of panels, then row tiles: a group's weights of one K block stay
+// in the first-level cache while all row tiles pass over them. Formats other than f32 are widened
+// into scratch once per K block, so their inner loops are those of f32 or of 16-bit integers.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/kernel_table.h"
+
+namespace {
+
+using pergola::kernels::cpu::LinearTask;
+
+// An f32 panel is used where it lies.
+struct F32Panels {
+  using Tile = F32Tile;
+  // A single row tile reads each weight once: no reason to block K.
+  static int64_t KStep(bool single_tile, int64_t, int64_t inputs) {
+    return single_tile ? inputs : 256;
+  }
+  static void Prepare(const LinearTask& task, int64_t panel, int64_t, int64_t k_begin, Tile& tile) {
+    tile.b = reinterpret_cast<const float*>(task.panels + panel * task.panel_bytes) +
+             k_begin * kPanelCols;
+    tile.b_stride = kPanelCols;
+    tile.panel_stride = task.panel_bytes / static_cast<int64_t>(sizeof(float));
+    tile.a = static_cast<const float*>(task.a) + task.row_begin * task.a_stride + k_begin;
+  }
+};
+
+template <VecF (*kWiden)(const uint16_t*)>
+struct HalfPanels {
+  using Tile = F32Tile;
+  static int64_t KStep(bool, int64_t panels, int64_t) { return 256 / panels; }
+  static void Prepare(const LinearTask& task, int64_t panel, int64_t panels, int64_t k_begin,
+                      Tile& tile) {
+    float* widened = reinterpret_cast<float*>(task.scratch + pergola::kernels::cpu::kPartialBytes);
+    const int64_t values = tile.depth * kPanelCols;
+    for (int64_t i = 0; i < panels; ++i) {
+      const uint16_t* source =
+          reinterpret_cast<const uint16_t*>(task.panels + (panel + i) * task.panel_bytes) +
+          k_begin * kPanelCols;
+      float* target = widened + i * values;
+      for (int64_t at = 0; at < values; at += kLanes) Store(target + at, kWiden(source + at));
+    }
+    tile.b = widened;
+    tile.b_stride = kPanelCols;
+    tile.panel_stride = values;
+    tile.a = static_cast<const float*>(task.a) + task.row_begin * task.a_stride + k_begin;
+  }
+};
+
+typedef int8_t Bytes __attribute__((vector_size(16)));
+typedef int8_t BytesUnaligned __attribute__((vector_size(16), aligned(1), may_alias));
+typedef int16_t Words __attribute__((vector_size(32)));
+typedef int16_t WordsUnaligned __attribute__((vector_size(32), aligned(2), may_alias));
+
+inline void StoreWords(int16_t* target, Bytes bytes) {
+  *reinterpret_cast<WordsUnaligned*>(target) = __builtin_convertvector(bytes, Words);
+}
+
+constexpr int64_t kBlockValues = kBlock * kPanelCols;
+
+struct Q8Block {
+  static constexpr int64_t kWeightBytes = kBlockValues;
+  static void Widen(const std::byte* source, int16_t* target) {
+    for (int64_t at = 0; at < kBlockValues; at += 16) {
+      StoreWords(target + at, *reinterpret_cast<const BytesUnaligned*>(source + at));
+    }
+  }
+};
+
+struct Q4Block {
+  static constexpr int64_t kWeightBytes = kBlockValues / 2;
+  static void Widen(const std::byte* source, int16_t* target) {
+    for (int64_t at = 0; at < kWeightBytes; at += 16) {
+      const Bytes both = *reinterpret_cast<const BytesUnaligned*>(source + at);
+      StoreWords(target + at, (both & 15) - 8);
+      StoreWords(target + kWeightBytes + at, ((both >> 4) & 15) - 8);
+    }
+  }
+};
+
+template <class Block>
+struct BlockPanels {
+  using Tile = I16Tile;
+  static int64_t KStep(bool, int64_t panels, int64_t) { return 512 / panels; }
+  static void Prepare(const LinearTask& task, int64_t panel, int64_t panels, int64_t k_begin,
+                      Tile& tile) {
+    constexpr int64_t kBytes = Block::kWeightBytes + kPanelCols * 2;
+    std::byte* scratch = task.scratch + pergola::kernels::cpu::kPartialBytes;
+    int16_t* widened = reinterpret_cast<int16_t*>(scratch);
+    float* scales = reinterpret_cast<float*>(scratch + pergola::kernels::cpu::kWidenedBytes);
+    const int64_t blocks = tile.depth / kBlock;
+    for (int64_t i = 0; i < panels; ++i) {
+      const std::byte* source =
+          task.panels + (panel + i) * task.panel_bytes + k_begin / kBlock * kBytes;
+      for (int64_t block = 0; block < blocks; ++block, source += kBytes) {
+        const int64_t at = i * blocks + block;
+        Block::Widen(source, widened + at * kBlockValues);
+        const uint16_t* halves = reinterpret_cast<const uint16_t*>(source + Block::kWeightBytes);
+        for (int64_t col = 0; col < kPanelCols; col += kLanes) {
+          Store(scales + at * kPanelCols + col, LoadF16(halves + col));
+        }
+      }
+    }
+    tile.b = widened;
+    tile.panel_stride = blocks * kBlockValues;
+    tile.scales = scales;
+    tile.a = static_cast<const int16_t*>(task.a) + task.row_begin * task.a_stride + k_begin;
+  }
+};
+
+// Sums of some columns of every row of the task to y: s, times the row's scale, plus bias,
+// activation, plus y, each rounded on its own.
+template <Epilogue kEpilogue>
+void FinishColumns(const LinearTask& task, const float* sums, int64_t stride, int64_t col_begin,
+                   int64_t col_end) {
+  for (int64_t row = task.row_begin; row < task.row_end; ++row, sums += stride) {
+    const VecF scale = Set(task.row_scale == nullptr ? 1.0f : task.row_scale[row]);
+    float* y = task.y + row * task.y_stride;
+    for (int64_t col = col_begin; col < col_end; col += kLanes) {
+      const int64_t count = col_end - col;
+      VecF sum = Load(sums + (col - col_begin)) * scale;
+      if (task.bias != nullptr) sum += LoadUpTo(task.bias + col, count);
+      sum = Activate<kEpilogue>(sum);
+      if constexpr (kEpilogue == Epilogue::kAdd) sum += LoadUpTo(y + col, count);
+      StoreUpTo(y + col, sum, count);
+    }
+  }
+}
+
+void Finish(const LinearTask& task, const float* sums, int64_t stride, int64_t panel,
+            int64_t panels) {
+  const int64_t begin = panel * kPanelCols;
+  const int64_t end =
+      (panel + panels) * kPanelCols < task.outputs ? (panel + panels) * kPanelCols : task.outputs;
+  switch (task.epilogue) {
+    case Epilogue::kNone:
+      return FinishColumns<Epilogue::kNone>(task, sums, stride, begin, end);
+    case Epilogue::kGeluErf:
+      return FinishColumns<Epilogue::kGeluErf>(task, sums, stride, begin, end);
+    case Epilogue::kGeluTanh:
+      return FinishColumns<Epilogue::kGeluTanh>(task, sums, stride, begin, end);
+    case Epilogue::kSilu:
+      return FinishColumns<Epilogue::kSilu>(task, sums, stride, begin, end);
+    case Epilogue::kRelu:
+      return FinishColumns<Epilogue::kRelu>(task, sums, stride, begin, end);
+    case Epilogue::kTanh:
+      return FinishColumns<Epilogue::kTanh>(task, sums, stride, begin, end);
+    case Epilogue::kAdd:
+      return FinishColumns<Epilogue::kAdd>(task, sums, stride, begin, end);
+  }
+}
+
+template <class Format>
+void LinearBlock(const LinearTask& task) {
+  const RowTiles tiles(task.row_end - task.row_begin);
+  const int64_t group = tiles.count == 1 ? WidePanels(static_cast<int>(tiles.rows)) : kTilePanels;
+  const int64_t k_step = Format::KStep(tiles.count == 1, group, task.inputs);
+  float* partial = reinterpret_cast<float*>(task.scratch);
+  typename Format::Tile tile;
+  tile.a_stride = task.a_stride;
+  tile.c_stride = (task.panel_end - task.panel_begin) * kPanelCols;
+  for (int64_t k_begin = 0; k_begin < task.inputs; k_begin += k_step) {
+    const bool last = k_begin + k_step >= task.inputs;
+    tile.depth = last ? task.inputs - k_begin : k_step;
+    tile.first = k_begin == 0;
+    int64_t panels = 0;
+    for (int64_t panel = task.panel_begin; panel < task.panel_end; panel += panels) {
+      panels = task.panel_end - panel >= group ? group : 1;
+      Format::Prepare(task, panel, panels, k_begin, tile);
+      tile.c = partial + (panel - task.panel_begin) * kPanelCols;
+      RunRowTiles(tiles, panels, tile);
+      if (last) Finish(task, tile.c, tile.c_stride, panel, panels);
+    }
+  }
+}
+
+// Nearest even; a row whose largest magnitude is below 1e-30 counts as zero.
+void QuantiseRow(const float* x, int64_t count, int16_t* q, float* scale) {
+  VecF largest = {};
+  for (int64_t i = 0; i < count; i += kLanes) largest = Max(largest, Abs(Load(x + i)));
+  const float magnitude = ReduceMax(largest);
+  const bool zero = magnitude < 1e-30f;
+  *scale = zero ? 0.0f : magnitude / 32767.0f;
+  const VecF inverse = Set(zero ? 0.0f : 32767.0f / magnitude);
+  const VecF magic = Set(12582912.0f);
+  typedef int16_t Narrow __attribute__((vector_size(2 * kLanes)));
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const VecI rounded = Bits(Load(x + i) * inverse + magic) - Bits(magic);
+    const Narrow narrow = __builtin_convertvector(rounded, Narrow);
+    __builtin_memcpy(q + i, &narrow, sizeof(narrow));
+  }
+}
+
+}  // namespace

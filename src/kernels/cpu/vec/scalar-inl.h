@@ -1,0 +1,83 @@
+// Vectors of the baseline: four lanes, what every x86-64 and AArch64 has, by the compiler's vector
+// types. No fused multiply-add: a * b is rounded before c is added.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace {
+
+constexpr int kLanes = 4;
+constexpr int kMaxTileRows = 2;
+constexpr int kTilePanels = 1;
+constexpr int kVectorRegisters = 16;
+
+typedef float VecF __attribute__((vector_size(16)));
+typedef int32_t VecI __attribute__((vector_size(16)));
+typedef float VecFUnaligned __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t VecIUnaligned __attribute__((vector_size(16), aligned(1), may_alias));
+
+inline VecF Set(float value) { return VecF{value, value, value, value}; }
+inline VecI SetInt(int32_t value) { return VecI{value, value, value, value}; }
+inline VecI Iota() { return VecI{0, 1, 2, 3}; }
+
+inline VecF MulAdd(VecF a, VecF b, VecF c) { return a * b + c; }
+// b where either is not a number.
+inline VecF Max(VecF a, VecF b) { return a > b ? a : b; }
+inline VecF Min(VecF a, VecF b) { return a < b ? a : b; }
+
+inline VecF LoadN(const float* source, int64_t count) {
+  VecF value = {};
+  for (int64_t lane = 0; lane < count; ++lane) value[lane] = source[lane];
+  return value;
+}
+inline void StoreN(float* target, VecF value, int64_t count) {
+  for (int64_t lane = 0; lane < count; ++lane) target[lane] = value[lane];
+}
+
+inline VecF LoadF16(const uint16_t* source) {
+  typedef uint16_t Halves __attribute__((vector_size(8)));
+  Halves halves;
+  std::memcpy(&halves, source, sizeof(halves));
+  const VecI bits = __builtin_convertvector(halves, VecI);
+  const VecI magnitude = bits & 0x7fff;
+  // Moves the exponent by the factor 2^112, which normalises subnormals too.
+  VecF value = reinterpret_cast<VecF>(magnitude << 13) * Set(0x1p112f);
+  const VecF special = reinterpret_cast<VecF>((magnitude << 13) | 0x7f800000);
+  value = magnitude >= 0x7c00 ? special : value;
+  return reinterpret_cast<VecF>(reinterpret_cast<VecI>(value) | ((bits & 0x8000) << 16));
+}
+inline VecF LoadBF16(const uint16_t* source) {
+  typedef uint16_t Halves __attribute__((vector_size(8)));
+  Halves halves;
+  std::memcpy(&halves, source, sizeof(halves));
+  return reinterpret_cast<VecF>(__builtin_convertvector(halves, VecI) << 16);
+}
+
+// Per 32-bit lane: a.low * b.low + a.high * b.high of its two 16-bit halves.
+inline VecI MulAddPairs(VecI a, VecI b) {
+#if defined(__SSE2__)
+  return reinterpret_cast<VecI>(
+      _mm_madd_epi16(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+#else
+  return ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16);
+#endif
+}
+
+// Keeps an accumulator in a register: the compiler may not move it through memory.
+inline void KeepInRegister([[maybe_unused]] VecF& value) {
+#if defined(__SSE2__)
+  asm("" : "+x"(value));
+#endif
+}
+inline void KeepInRegister([[maybe_unused]] VecI& value) {
+#if defined(__SSE2__)
+  asm("" : "+x"(value));
+#endif
+}
+
+}  // namespace

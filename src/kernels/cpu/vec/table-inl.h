@@ -1,0 +1,37 @@
+// The table of one instruction set. Included last by each file of isa/, after its vectors.
+#pragma once
+
+#include "kernels/cpu/vec/vector-inl.h"
+// Each of these builds on the ones before it.
+#include "kernels/cpu/vec/math-inl.h"
+#include "kernels/cpu/vec/tiles-inl.h"
+// Clients of the tiles and of math.
+#include "kernels/cpu/vec/attention-inl.h"
+#include "kernels/cpu/vec/elementwise-inl.h"
+#include "kernels/cpu/vec/linear-inl.h"
+#include "kernels/cpu/vec/norms-inl.h"
+
+namespace {
+
+constexpr pergola::kernels::cpu::KernelTable MakeTable() {
+  pergola::kernels::cpu::KernelTable table = {};
+  table.linear[0] = LinearBlock<F32Panels>;
+  table.linear[1] = LinearBlock<HalfPanels<LoadF16>>;
+  table.linear[2] = LinearBlock<HalfPanels<LoadBF16>>;
+  table.linear[3] = LinearBlock<BlockPanels<Q8Block>>;
+  table.linear[4] = LinearBlock<BlockPanels<Q4Block>>;
+  table.quantise_row = QuantiseRow;
+  table.layer_norm = LayerNorm;
+  table.rms_norm = RmsNorm;
+  table.rms_norm_add = RmsNormAdd;
+  table.scale_row = ScaleRow;
+  table.add_row = AddRow;
+  table.gated_row = GatedRow;
+  table.rope_row = RopeRow;
+  table.mean_rows = MeanRows;
+  table.pack_keys = PackKeys;
+  table.attention = AttentionBlock;
+  return table;
+}
+
+}  // namespace

@@ -1,0 +1,181 @@
+// Register tiles: the innermost loops of every product and of attention.
+//
+// Lanes are output columns. Each output element is one chain of multiply-adds with k ascending,
+// started from 0 or from the partial sum in `c`: so neither the tile's shape nor the blocking over
+// K changes a bit (docs/numerics.md, rules 1 to 3).
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/kernel_table.h"
+
+namespace {
+
+using pergola::kernels::cpu::kBlock;
+using pergola::kernels::cpu::kPanelCols;
+
+constexpr int kPanelVecs = static_cast<int>(kPanelCols) / kLanes;
+
+// Rows [0, R) of `a` times P panels, added to `c` or (first) written to it.
+struct F32Tile {
+  const float* a;
+  int64_t a_stride;
+  const float* b;  // row k of panel p: b + p * panel_stride + k * b_stride
+  int64_t b_stride;
+  int64_t panel_stride;
+  int64_t depth;  // number of k
+  float* c;
+  int64_t c_stride;
+  bool first;
+};
+
+template <int kRows, int kPanels>
+void RunTile(const F32Tile& tile) {
+  constexpr int kVecs = kPanels * kPanelVecs;
+  VecF acc[kRows][kVecs];
+#pragma GCC unroll 16
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 16
+    for (int vec = 0; vec < kVecs; ++vec) {
+      acc[row][vec] = tile.first ? VecF{} : Load(tile.c + row * tile.c_stride + vec * kLanes);
+    }
+  }
+  const float* a = tile.a;
+  const float* b = tile.b;
+  const int64_t a_stride = tile.a_stride;
+  const int64_t panel_stride = tile.panel_stride;
+  for (int64_t k = tile.depth; k > 0; --k) {
+    VecF weights[kVecs];
+#pragma GCC unroll 16
+    for (int vec = 0; vec < kVecs; ++vec) {
+      weights[vec] = Load(b + vec / kPanelVecs * panel_stride + vec % kPanelVecs * kLanes);
+    }
+#pragma GCC unroll 16
+    for (int row = 0; row < kRows; ++row) {
+      const VecF activation = Set(a[row * a_stride]);
+#pragma GCC unroll 16
+      for (int vec = 0; vec < kVecs; ++vec) {
+        acc[row][vec] = MulAdd(activation, weights[vec], acc[row][vec]);
+        KeepInRegister(acc[row][vec]);
+      }
+    }
+    ++a;
+    b += tile.b_stride;
+  }
+#pragma GCC unroll 16
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 16
+    for (int vec = 0; vec < kVecs; ++vec) {
+      Store(tile.c + row * tile.c_stride + vec * kLanes, acc[row][vec]);
+    }
+  }
+}
+
+// The same for blocks of 32 k of 16-bit values: within a block an exact integer sum, then one
+// multiply-add of it with the block's scale per column, blocks ascending. |a| <= 32767, |b| <= 128:
+// a block's sum is below 2^27.
+struct I16Tile {
+  const int16_t* a;
+  int64_t a_stride;
+  const int16_t* b;  // [panel][block][16 pairs][16 columns][2]
+  int64_t panel_stride;
+  const float* scales;  // [panel][block][16]
+  int64_t depth;        // number of k, a multiple of 32
+  float* c;
+  int64_t c_stride;
+  bool first;
+};
+
+template <int kRows, int kPanels>
+void RunTile(const I16Tile& tile) {
+  constexpr int kVecs = kPanels * kPanelVecs;
+  constexpr int kPairs = static_cast<int>(kBlock) / 2;
+  const int64_t blocks = tile.depth / kBlock;
+  for (int64_t block = 0; block < blocks; ++block) {
+    VecI acc[kRows][kVecs] = {};
+    const int16_t* a = tile.a + block * kBlock;
+    const int16_t* b = tile.b + block * kBlock * kPanelCols;
+    for (int pair = 0; pair < kPairs; ++pair) {
+      VecI weights[kVecs];
+#pragma GCC unroll 16
+      for (int vec = 0; vec < kVecs; ++vec) {
+        weights[vec] =
+            LoadInt(b + vec / kPanelVecs * tile.panel_stride + vec % kPanelVecs * kLanes * 2);
+      }
+#pragma GCC unroll 16
+      for (int row = 0; row < kRows; ++row) {
+        int32_t two;
+        __builtin_memcpy(&two, a + row * tile.a_stride, sizeof(two));
+        const VecI activation = SetInt(two);
+#pragma GCC unroll 16
+        for (int vec = 0; vec < kVecs; ++vec) {
+          acc[row][vec] += MulAddPairs(activation, weights[vec]);
+          KeepInRegister(acc[row][vec]);
+        }
+      }
+      a += 2;
+      b += kPanelCols * 2;
+    }
+    const bool fresh = tile.first && block == 0;
+#pragma GCC unroll 16
+    for (int vec = 0; vec < kVecs; ++vec) {
+      const VecF scale = Load(tile.scales + vec / kPanelVecs * (blocks * kPanelCols) +
+                              block * kPanelCols + vec % kPanelVecs * kLanes);
+#pragma GCC unroll 16
+      for (int row = 0; row < kRows; ++row) {
+        float* c = tile.c + row * tile.c_stride + vec * kLanes;
+        Store(c, MulAdd(ToFloat(acc[row][vec]), scale, fresh ? VecF{} : Load(c)));
+      }
+    }
+  }
+}
+
+// The widest tile of so many rows that stays in registers: few rows need several panels to hide the
+// latency of the chains.
+constexpr int WidePanels(int rows) {
+  int panels = kTilePanels;
+  while (panels < pergola::kernels::cpu::kMaxTaskPanels) {
+    const int vecs = 2 * panels * kPanelVecs;
+    if (rows * vecs + (rows < vecs ? rows : vecs) + 1 > kVectorRegisters) break;
+    panels *= 2;
+  }
+  return panels;
+}
+
+template <class Tile>
+using TileFunction = void (*)(const Tile&);
+
+// `panels` is 1, kTilePanels or WidePanels(rows).
+template <class Tile, int kRows = kMaxTileRows>
+TileFunction<Tile> FindTile(int64_t rows, int64_t panels) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return FindTile<Tile, kRows - 1>(rows, panels);
+  }
+  if (panels == WidePanels(kRows)) return RunTile<kRows, WidePanels(kRows)>;
+  if (panels == kTilePanels) return RunTile<kRows, kTilePanels>;
+  return RunTile<kRows, 1>;
+}
+
+// Splits rows into tiles of nearly equal height: 7 rows are 4 + 3, not 6 + 1.
+struct RowTiles {
+  int64_t rows;
+  int64_t count;
+
+  explicit RowTiles(int64_t num_rows)
+      : rows(num_rows), count((num_rows + kMaxTileRows - 1) / kMaxTileRows) {}
+  int64_t begin(int64_t tile) const { return tile * rows / count; }
+  int64_t size(int64_t tile) const { return begin(tile + 1) - begin(tile); }
+};
+
+// Every row tile of one group of panels; `first_tile` describes row 0.
+template <class Tile>
+inline void RunRowTiles(const RowTiles& tiles, int64_t panels, const Tile& first_tile) {
+  Tile tile = first_tile;
+  for (int64_t i = 0; i < tiles.count; ++i) {
+    tile.a = first_tile.a + tiles.begin(i) * tile.a_stride;
+    tile.c = first_tile.c + tiles.begin(i) * tile.c_stride;
+    FindTile<Tile>(tiles.size(i), panels)(tile);
+  }
+}
+
+}  // namespace

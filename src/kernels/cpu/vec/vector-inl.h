@@ -1,0 +1,55 @@
+// What every kernel needs of a vector beyond scalar-inl.h, avx2-inl.h or avx512-inl.h, one of which
+// is included before: loads, stores, bits, and reductions whose tree is fixed by the lane count
+// alone.
+#pragma once
+
+#include <cstdint>
+
+namespace {
+
+inline VecF Load(const float* source) { return *reinterpret_cast<const VecFUnaligned*>(source); }
+inline void Store(float* target, VecF value) { *reinterpret_cast<VecFUnaligned*>(target) = value; }
+inline VecI LoadInt(const void* source) { return *static_cast<const VecIUnaligned*>(source); }
+
+// The same loads and stores, for the last, shorter vector of a row too: `count` lanes of 1 or more.
+inline VecF LoadUpTo(const float* source, int64_t count) {
+  return count >= kLanes ? Load(source) : LoadN(source, count);
+}
+inline void StoreUpTo(float* target, VecF value, int64_t count) {
+  if (count >= kLanes) {
+    Store(target, value);
+  } else {
+    StoreN(target, value, count);
+  }
+}
+
+inline VecI Bits(VecF value) { return reinterpret_cast<VecI>(value); }
+inline VecF FromBits(VecI bits) { return reinterpret_cast<VecF>(bits); }
+inline VecF Abs(VecF value) { return FromBits(Bits(value) & 0x7fffffff); }
+inline VecF ToFloat(VecI value) { return __builtin_convertvector(value, VecF); }
+// Lanes [0, count) of `value`, 0 in the others.
+inline VecF FirstN(VecF value, int64_t count) {
+  return FromBits(Bits(value) & (Iota() < SetInt(static_cast<int32_t>(count))));
+}
+
+// ((lane 0 + lane L/2) + ...): halves are folded until one lane is left.
+inline float ReduceSum(VecF value) {
+  float lanes[kLanes];
+  Store(lanes, value);
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int lane = 0; lane < width; ++lane) lanes[lane] += lanes[lane + width];
+  }
+  return lanes[0];
+}
+inline float ReduceMax(VecF value) {
+  float lanes[kLanes];
+  Store(lanes, value);
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int lane = 0; lane < width; ++lane) {
+      lanes[lane] = lanes[lane] > lanes[lane + width] ? lanes[lane] : lanes[lane + width];
+    }
+  }
+  return lanes[0];
+}
+
+}  // namespace

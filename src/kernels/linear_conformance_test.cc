@@ -1,0 +1,181 @@
+// Ops::Linear and PrepareLinear of every kernel set against the reference.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/testing/numeric_matcher.h"
+#include "kernels/dequantise.h"
+#include "kernels/testing/kernel_sets.h"
+#include "kernels/testing/random_tensors.h"
+
+namespace pergola::kernels {
+namespace {
+
+using pergola::testing::DotProductBound;
+using pergola::testing::kEpsilon;
+using pergola::testing::Norm;
+using pergola::testing::Within;
+using testing::OwnedMatrix;
+using testing::OwnedTensor;
+using testing::Random;
+
+constexpr DType kLinearTypes[] = {DType::kF32,  DType::kF16,   DType::kBF16, DType::kQ8_0,
+                                  DType::kQ4_0, DType::kQ4_1,  DType::kQ5_0, DType::kQ5_1,
+                                  DType::kQ2_K, DType::kQ3_K,  DType::kQ4_K, DType::kQ5_K,
+                                  DType::kQ6_K, DType::kIQ4_NL};
+
+std::vector<double> RowNorms(const TensorView& weight) {
+  std::vector<double> norms;
+  std::vector<float> row(static_cast<size_t>(weight.cols()));
+  for (int64_t n = 0; n < weight.rows(); ++n) {
+    DequantiseRow(weight.dtype, weight.row(n), weight.cols(), row.data());
+    norms.push_back(Norm(row.data(), weight.cols()));
+  }
+  return norms;
+}
+
+// Slope of the steepest epilogue, which stretches errors of the sum.
+constexpr double kMaxSlope = 1.13;
+
+struct LinearCase {
+  int64_t rows, outputs, inputs;
+  Epilogue epilogue = Epilogue::kNone;
+  bool with_bias = false;
+  int64_t padding = 0;  // of the strides
+  ActivationPrecision activations = ActivationPrecision::kAuto;
+};
+
+class LinearConformanceTest : public testing::KernelSetTest {
+ protected:
+  void Check(DType dtype, const LinearCase& c) {
+    SCOPED_TRACE(std::string(DTypeName(dtype)) + " T " + std::to_string(c.rows) + " N " +
+                 std::to_string(c.outputs) + " K " + std::to_string(c.inputs) + " epilogue " +
+                 std::to_string(static_cast<int>(c.epilogue)));
+    Random random(static_cast<uint32_t>(c.rows * 31 + c.outputs * 7 + c.inputs));
+    const OwnedTensor weight(random, dtype, c.outputs, c.inputs);
+    const OwnedMatrix x = OwnedMatrix::Of(random, c.rows, c.inputs, c.inputs + c.padding);
+    const std::vector<float> bias = random.Values(c.outputs);
+    OwnedMatrix actual = OwnedMatrix::Of(random, c.rows, c.outputs, c.outputs + c.padding);
+    OwnedMatrix expected = OwnedMatrix::Copy(actual.view());
+
+    const LinearOptions options{.activations = c.activations};
+    auto prepared = set_->PrepareLinear(weight.view(), options);
+    auto oracle_prepared = oracle_->PrepareLinear(weight.view(), options);
+    ASSERT_TRUE(prepared.ok()) << prepared.status().ToString();
+    ASSERT_TRUE(oracle_prepared.ok());
+    EXPECT_EQ((*prepared)->outputs(), c.outputs);
+    EXPECT_EQ((*prepared)->inputs(), c.inputs);
+    EXPECT_EQ((*prepared)->dtype(), dtype);
+    const float* used_bias = c.with_bias ? bias.data() : nullptr;
+    set_->Linear(x.view(), **prepared, used_bias, c.epilogue, actual.view());
+    oracle_->Linear(x.view(), **oracle_prepared, used_bias, c.epilogue, expected.view());
+
+    const bool i16_rows =
+        set_->numeric_class(dtype, c.activations).find("i16-row") != std::string::npos;
+    const std::vector<double> norms = RowNorms(weight.view());
+    EXPECT_TRUE(Within(actual.view(), expected.view(), [&](int64_t row, int64_t col) {
+      const double weight_norm = norms[static_cast<size_t>(col)];
+      double bound = DotProductBound(c.inputs, Norm(x.view().row(row), c.inputs), weight_norm);
+      if (i16_rows) {
+        // Each activation is off by half a step of the row's largest value / 32767.
+        float largest = 0;
+        for (int64_t i = 0; i < c.inputs; ++i) {
+          largest = std::max(largest, std::abs(x.view().row(row)[i]));
+        }
+        bound += largest / 32767 / 2 * weight_norm * std::sqrt(static_cast<double>(c.inputs));
+      }
+      return kMaxSlope * bound + 8 * kEpsilon * (2 + std::abs(expected.view().row(row)[col]));
+    }));
+    EXPECT_TRUE(actual.MarkersIntact());
+  }
+
+  std::unique_ptr<Ops> set_ = MakeSet(2);
+  std::unique_ptr<Ops> oracle_ = MakeOracle();
+};
+
+INSTANTIATE_TEST_SUITE_P(PerIsa, LinearConformanceTest, ::testing::ValuesIn(testing::TestedSets()),
+                         testing::SetName);
+
+TEST_P(LinearConformanceTest, EveryTypeAndRowCount) {
+  for (DType dtype : kLinearTypes) {
+    for (int64_t rows : {1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 25, 97}) {
+      Check(dtype, {.rows = rows, .outputs = 50, .inputs = 256});
+    }
+  }
+}
+
+// Several K blocks, a last one that is shorter, and panels that are mostly padding.
+TEST_P(LinearConformanceTest, DeepAndNarrowProducts) {
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0}) {
+    for (int64_t rows : {1, 3, 20}) {
+      Check(dtype, {.rows = rows, .outputs = 1, .inputs = 3072});
+      Check(dtype, {.rows = rows, .outputs = 17, .inputs = 1152});
+      Check(dtype, {.rows = rows, .outputs = 160, .inputs = 800});
+      Check(dtype, {.rows = rows, .outputs = 33, .inputs = 32});
+    }
+  }
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (int64_t inputs : {1, 2, 7, 257, 1001}) {
+      Check(dtype, {.rows = 8, .outputs = 30, .inputs = inputs});
+    }
+  }
+}
+
+TEST_P(LinearConformanceTest, EveryEpilogueWithBiasAndStrides) {
+  for (DType dtype : {DType::kF32, DType::kQ8_0}) {
+    for (Epilogue epilogue : {Epilogue::kNone, Epilogue::kGeluErf, Epilogue::kGeluTanh,
+                              Epilogue::kSilu, Epilogue::kRelu, Epilogue::kTanh, Epilogue::kAdd}) {
+      for (bool with_bias : {false, true}) {
+        Check(dtype, {.rows = 14,
+                      .outputs = 37,
+                      .inputs = 96,
+                      .epilogue = epilogue,
+                      .with_bias = with_bias,
+                      .padding = 5});
+      }
+    }
+  }
+}
+
+TEST_P(LinearConformanceTest, F32ActivationsAreTheReferenceMode) {
+  for (DType dtype : {DType::kQ8_0, DType::kQ4_0}) {
+    EXPECT_EQ(set_->numeric_class(dtype, ActivationPrecision::kF32).find("i16"), std::string::npos);
+    Check(dtype,
+          {.rows = 9, .outputs = 48, .inputs = 640, .activations = ActivationPrecision::kF32});
+  }
+}
+
+TEST_P(LinearConformanceTest, ZeroRowsAndZeroActivationsAreFine) {
+  Random random(3);
+  for (DType dtype : {DType::kF32, DType::kQ8_0, DType::kQ4_0}) {
+    const OwnedTensor weight(random, dtype, 20, 64);
+    auto prepared = set_->PrepareLinear(weight.view(), {});
+    ASSERT_TRUE(prepared.ok());
+    OwnedMatrix none(0, 64), empty(0, 20);
+    set_->Linear(none.view(), **prepared, nullptr, Epilogue::kNone, empty.view());
+
+    const std::vector<float> zeros(64, 0.0f), bias = random.Values(20);
+    OwnedMatrix y(1, 20);
+    set_->Linear({zeros.data(), 1, 64}, **prepared, bias.data(), Epilogue::kNone, y.view());
+    EXPECT_TRUE(pergola::testing::BitEqual(y.view(), ConstF32Matrix(bias.data(), 1, 20)));
+  }
+}
+
+TEST_P(LinearConformanceTest, RefusesWhatItCannotMultiply) {
+  Random random(4);
+  const std::vector<std::byte> bytes(4096);
+  TensorView view{bytes.data(), DType::kI32, {4, 4}};
+  auto refused = set_->PrepareLinear(view, {});
+  EXPECT_EQ(refused.status().code(), StatusCode::kUnimplemented);
+  EXPECT_NE(refused.status().message().find("I32"), std::string::npos);
+  view = {bytes.data(), DType::kQ8_0, {4, 48}};
+  EXPECT_EQ(set_->PrepareLinear(view, {}).status().code(), StatusCode::kInvalidArgument);
+  view = {bytes.data(), DType::kF32, {0, 4}};
+  EXPECT_EQ(set_->PrepareLinear(view, {}).status().code(), StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace pergola::kernels
