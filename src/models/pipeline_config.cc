@@ -119,11 +119,36 @@ Status ReadPrompts(const std::string& path, PipelineConfig* pipeline) {
   return OkStatus();
 }
 
+bool IsEmbeddingGemma(const ModelConfig& config) {
+  return config.architecture == "gemma3_text" && config.bidirectional && config.hidden_size == 768;
+}
+
+std::vector<int64_t> KnownMatryoshkaWidths(const ModelConfig& config) {
+  if (IsEmbeddingGemma(config)) return {768, 512, 256, 128};
+  return {};
+}
+
+// GGUF files carry no prompts; these are the model card's.
+std::map<std::string, std::string, std::less<>> KnownPrompts(const ModelConfig& config) {
+  if (!IsEmbeddingGemma(config)) return {};
+  return {{"query", "task: search result | query: "},
+          {"document", "title: none | text: "},
+          {"Clustering", "task: clustering | query: "},
+          {"Classification", "task: classification | query: "},
+          {"InstructionRetrieval", "task: code retrieval | query: "},
+          {"Retrieval-query", "task: search result | query: "},
+          {"Retrieval-document", "title: none | text: "},
+          {"STS", "task: sentence similarity | query: "},
+          {"Summarization", "task: summarization | query: "}};
+}
+
 }  // namespace
 
-Result<PipelineConfig> ReadSentencePipeline(const std::string& directory, int64_t max_positions) {
+Result<PipelineConfig> ReadSentencePipeline(const std::string& directory,
+                                            const ModelConfig& config) {
   PipelineConfig pipeline;
-  pipeline.max_tokens = max_positions;
+  pipeline.max_tokens = config.max_positions;
+  pipeline.matryoshka_widths = KnownMatryoshkaWidths(config);
   if (fs::exists(directory + "/modules.json")) {
     PERGOLA_RETURN_IF_ERROR(ReadModules(directory, &pipeline));
   } else {
@@ -141,11 +166,13 @@ Result<PipelineConfig> ReadSentencePipeline(const std::string& directory, int64_
 }
 
 Result<PipelineConfig> ReadGgufPipeline(const formats::TensorSource& source,
-                                        int64_t max_positions) {
+                                        const ModelConfig& config) {
   const std::string architecture(source.GetString("general.architecture").value_or(""));
   PipelineConfig pipeline;
-  pipeline.max_tokens = max_positions;
+  pipeline.max_tokens = config.max_positions;
+  pipeline.matryoshka_widths = KnownMatryoshkaWidths(config);
   pipeline.normalise = true;
+  pipeline.prompts = KnownPrompts(config);
   // llama.cpp's numbers: 0 none, 1 mean, 2 cls, 3 last, 4 rank.
   const int64_t pooling = source.GetInt(architecture + ".pooling_type").value_or(1);
   if (pooling == 1) {

@@ -12,6 +12,7 @@
 
 #include "formats/tensor_source.h"
 #include "kernels/ops_types.h"
+#include "models/config.h"
 #include "pergola/status.h"
 
 namespace pergola::models {
@@ -33,11 +34,17 @@ struct PipelineConfig {
   int64_t max_tokens = 0;
   std::map<std::string, std::string, std::less<>> prompts;
   std::string default_prompt_name;
+  // Widths that the model was trained to be cut to, largest first (Matryoshka); empty: not
+  // declared.
+  std::vector<int64_t> matryoshka_widths;
 };
 
-// `max_positions` of the encoder caps max_tokens. UNIMPLEMENTED naming a module or pooling mode
+// The encoder's max_positions caps max_tokens. UNIMPLEMENTED naming a module or pooling mode
 // that is not supported.
-Result<PipelineConfig> ReadSentencePipeline(const std::string& directory, int64_t max_positions);
-Result<PipelineConfig> ReadGgufPipeline(const formats::TensorSource& source, int64_t max_positions);
+// Checkpoints do not declare Matryoshka widths: they are known by architecture and width.
+Result<PipelineConfig> ReadSentencePipeline(const std::string& directory,
+                                            const ModelConfig& config);
+Result<PipelineConfig> ReadGgufPipeline(const formats::TensorSource& source,
+                                        const ModelConfig& config);
 
 }  // namespace pergola::models
