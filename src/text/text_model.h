@@ -1,5 +1,5 @@
-// What turns a client's text into token ids for one model: prompt, truncation, tokenising, counting.
-// The gateway and the in-process server share it; nothing below sees text.
+// What turns a client's text into token ids for one model: prompt, truncation, tokenising,
+// counting. The gateway and the in-process server share it; nothing below sees text.
 //
 //   PERGOLA_ASSIGN_OR_RETURN(auto prepared, text_model.Prepare("hello", {.prompt_name = "query"}));
 #pragma once
@@ -19,7 +19,7 @@ namespace pergola::text {
 
 struct TextModelConfig {
   std::shared_ptr<const tokenizers::Tokenizer> tokenizer;  // second owner: the engine's caller
-  int64_t max_tokens = 0;  // per sequence, special tokens included
+  int64_t max_tokens = 0;  // per sequence, special tokens included; 0: no limit
   int64_t vocab_size = 0;  // rows of the embedding table: ids must be below
   // Name -> text put before the input.
   std::map<std::string, std::string, std::less<>> prompts;
@@ -27,10 +27,11 @@ struct TextModelConfig {
 };
 
 struct PrepareOptions {
-  std::optional<std::string> prompt_name;  // a name from the model's table; unknown is INVALID_ARGUMENT
-  std::optional<std::string> prompt;       // free text; wins over prompt_name
-  // A role of a dialect ("search_query", "retrieval.passage", "document", ...), mapped onto a prompt
-  // name by rule 10 of docs/http.md; without a match no prompt.
+  std::optional<std::string>
+      prompt_name;                    // a name from the model's table; unknown is INVALID_ARGUMENT
+  std::optional<std::string> prompt;  // free text; wins over prompt_name
+  // A role of a dialect ("search_query", "retrieval.passage", "document", ...), mapped onto a
+  // prompt name by rule 10 of docs/http.md; without a match no prompt.
   std::optional<std::string> role;
   bool truncate = false;
   tokenizers::TruncationSide side = tokenizers::TruncationSide::kRight;
@@ -52,17 +53,23 @@ class TextModel {
   const tokenizers::Tokenizer& tokenizer() const { return *config_.tokenizer; }
   const TextModelConfig& config() const { return config_; }
 
-  // INVALID_ARGUMENT: too long without `truncate` ("input has at least 300 tokens, the limit is 256"),
-  // unknown prompt, a token outside the embedding table, invalid UTF-8.
+  // INVALID_ARGUMENT: too long without `truncate` ("input has at least 300 tokens, the limit is
+  // 256"), unknown prompt, a token outside the embedding table, invalid UTF-8.
   Result<PreparedText> Prepare(std::string_view text, const PrepareOptions& options) const;
 
-  // Ids used exactly as sent, checked against the vocabulary; too long is refused or cut plainly.
+  // Ids used exactly as sent, checked against the vocabulary; too long is refused or, with
+  // `truncate`, cut plainly on `side`. An empty list is INVALID_ARGUMENT.
   Result<PreparedText> PrepareIds(std::vector<int32_t> ids, const PrepareOptions& options) const;
 
   // The prompt's text that `options` select (empty: none).
   Result<std::string> ResolvePrompt(const PrepareOptions& options) const;
 
  private:
+  // The smaller of the model's and the request's limit.
+  int64_t Limit(const PrepareOptions& options) const;
+  // INVALID_ARGUMENT names the first id outside the embedding table, its token and its position.
+  Status CheckIds(const std::vector<int32_t>& ids) const;
+
   TextModelConfig config_;
 };
 

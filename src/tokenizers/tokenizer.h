@@ -1,11 +1,12 @@
 // The seam between text and token ids.
 //
-//   PERGOLA_ASSIGN_OR_RETURN(auto tokenizer, tokenizers::LoadTokenizerJson("model/tokenizer.json"));
-//   tokenizers::Encoding encoding;
+//   PERGOLA_ASSIGN_OR_RETURN(auto tokenizer,
+//   tokenizers::LoadTokenizerJson("model/tokenizer.json")); tokenizers::Encoding encoding;
 //   PERGOLA_RETURN_IF_ERROR(tokenizer->Encode("hello", {}, &encoding));
 //
-// Ids equal those of the Hugging Face `tokenizers` library reading the same tokenizer.json, for every
-// valid UTF-8 text. Not a normaliser of user input: nothing is stripped that the file does not strip.
+// Ids equal those of the Hugging Face `tokenizers` library reading the same tokenizer.json, for
+// every valid UTF-8 text. Not a normaliser of user input: nothing is stripped that the file does
+// not strip.
 #pragma once
 
 #include <cstddef>
@@ -29,9 +30,9 @@ struct EncodeOptions {
   bool add_special_tokens = true;
   // Fill Encoding::offsets and special_mask (costs time).
   bool with_offsets = false;
-  // Most tokens wanted, special tokens included. A longer text is cut by tokens on `side`, the special
-  // tokens are kept, and work stops early: a text of 100 MB cut to 512 tokens on the right costs about
-  // what 512 tokens cost.
+  // Most tokens wanted, special tokens included. A longer text is cut by tokens on `side`, the
+  // special tokens are kept, and work stops early: a text of 100 MB cut to 512 tokens on the right
+  // costs about what 512 tokens cost.
   size_t max_tokens = std::numeric_limits<size_t>::max();
   TruncationSide side = TruncationSide::kRight;
 };
@@ -73,8 +74,8 @@ class Tokenizer {
 
   virtual Status Encode(std::string_view text, const EncodeOptions& options,
                         Encoding* encoding) const = 0;
-  // Two texts as the post-processor joins them (cross-encoders). Truncation is longest-first: tokens
-  // are taken from the longer text, as the reference library does.
+  // Two texts as the post-processor joins them (cross-encoders). Truncation is longest-first:
+  // tokens are taken from the longer text, as the reference library does.
   virtual Status EncodePair(std::string_view first, std::string_view second,
                             const EncodeOptions& options, Encoding* encoding) const = 0;
 

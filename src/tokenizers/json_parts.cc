@@ -1,0 +1,302 @@
+#include "tokenizers/json_parts.h"
+
+#include <simdjson.h>
+
+#include <utility>
+#include <vector>
+
+namespace pergola::tokenizers {
+namespace {
+
+constexpr int kMaxNesting = 16;
+
+// "normalizer.normalizers[3]" nests once; counts how deep `place` already is.
+Status CheckNesting(const std::string& place) {
+  const auto depth = std::count(place.begin(), place.end(), '[');
+  if (depth < kMaxNesting) return OkStatus();
+  return InvalidArgumentError(place + ": sequences are nested deeper than " +
+                              std::to_string(kMaxNesting));
+}
+
+// Parses every element of the array `field` with `parse`.
+template <typename Part, typename Parse>
+Result<std::vector<Part>> ParseList(const JsonElement& object, const char* field,
+                                    const std::string& place, const Parse& parse) {
+  PERGOLA_RETURN_IF_ERROR(CheckNesting(place));
+  simdjson::dom::array array;
+  if (object[field].get(array) != simdjson::SUCCESS) return JsonTypeError(place, field, "an array");
+  std::vector<Part> parts;
+  for (const JsonElement element : array) {
+    PERGOLA_ASSIGN_OR_RETURN(
+        Part part, parse(element, place + "." + field + "[" + std::to_string(parts.size()) + "]"));
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+// `pattern`: {"String": "..."}. Regular expressions are not supported here.
+Result<std::string> StringPattern(const JsonElement& object, const std::string& place) {
+  JsonElement pattern;
+  if (object["pattern"].get(pattern) != simdjson::SUCCESS) {
+    return JsonTypeError(place, "pattern", "an object");
+  }
+  std::string_view text;
+  if (pattern["Regex"].get(text) == simdjson::SUCCESS) {
+    return UnsupportedError("Regex", place + ".pattern");
+  }
+  PERGOLA_ASSIGN_OR_RETURN(text, JsonString(pattern, "String", place + ".pattern"));
+  if (text.empty()) return InvalidArgumentError(place + ": the pattern is empty");
+  return std::string(text);
+}
+
+Result<std::unique_ptr<Normalizer>> ParseReplace(const JsonElement& element,
+                                                 const std::string& place) {
+  PERGOLA_ASSIGN_OR_RETURN(std::string pattern, StringPattern(element, place));
+  PERGOLA_ASSIGN_OR_RETURN(std::string_view content, JsonString(element, "content", place));
+  return MakeReplace(std::move(pattern), std::string(content));
+}
+
+Result<std::unique_ptr<Pretokenizer>> ParseSplit(const JsonElement& element,
+                                                 const std::string& place) {
+  PERGOLA_ASSIGN_OR_RETURN(std::string pattern, StringPattern(element, place));
+  PERGOLA_ASSIGN_OR_RETURN(std::string_view name, JsonString(element, "behavior", place));
+  PERGOLA_ASSIGN_OR_RETURN(bool invert, JsonBool(element, "invert", place, false));
+  static constexpr std::pair<std::string_view, SplitBehaviour> kBehaviours[] = {
+      {"Removed", SplitBehaviour::kRemoved},
+      {"Isolated", SplitBehaviour::kIsolated},
+      {"MergedWithPrevious", SplitBehaviour::kMergedWithPrevious},
+      {"MergedWithNext", SplitBehaviour::kMergedWithNext},
+      {"Contiguous", SplitBehaviour::kContiguous}};
+  for (const auto& [known, behaviour] : kBehaviours) {
+    if (name == known) return MakeStringSplit(std::move(pattern), behaviour, invert);
+  }
+  return UnsupportedError(name, place + ".behavior");
+}
+
+// ["[SEP]", 102]
+Result<TokenId> ParseTokenPair(const JsonElement& object, const char* field,
+                               const std::string& place) {
+  simdjson::dom::array array;
+  int64_t id = -1;
+  if (object[field].get(array) != simdjson::SUCCESS || array.at(1).get(id) != simdjson::SUCCESS ||
+      id < 0 || id > std::numeric_limits<TokenId>::max()) {
+    return JsonTypeError(place, field, "a token and its id");
+  }
+  return static_cast<TokenId>(id);
+}
+
+// Ids of the special token `name` of a template.
+Result<std::vector<TokenId>> TemplateIds(const JsonElement& tokens, std::string_view name,
+                                         const std::string& place) {
+  simdjson::dom::object table;
+  simdjson::dom::array array;
+  if (tokens.get(table) != simdjson::SUCCESS ||
+      table.at_key(name)["ids"].get(array) != simdjson::SUCCESS) {
+    return JsonTypeError(place, "special_tokens", "a table with the template's tokens");
+  }
+  std::vector<TokenId> ids;
+  for (const JsonElement element : array) {
+    int64_t id = -1;
+    if (element.get(id) != simdjson::SUCCESS || id < 0 ||
+        id > std::numeric_limits<TokenId>::max()) {
+      return JsonTypeError(place, "special_tokens", "a table of ids");
+    }
+    ids.push_back(static_cast<TokenId>(id));
+  }
+  return ids;
+}
+
+Result<TemplatePiece> ParseTemplatePiece(const JsonElement& element, const JsonElement& tokens,
+                                         const std::string& place) {
+  TemplatePiece piece;
+  JsonElement body;
+  const bool special = element["SpecialToken"].get(body) == simdjson::SUCCESS;
+  if (!special && element["Sequence"].get(body) != simdjson::SUCCESS) {
+    return JsonTypeError(place, "Sequence", "given, nor is SpecialToken");
+  }
+  PERGOLA_ASSIGN_OR_RETURN(int64_t type_id, JsonInt(body, "type_id", place));
+  if (type_id < 0 || type_id > std::numeric_limits<int32_t>::max()) {
+    return InvalidArgumentError(place + ": type_id " + std::to_string(type_id) +
+                                " is out of range");
+  }
+  piece.type_id = static_cast<int32_t>(type_id);
+  PERGOLA_ASSIGN_OR_RETURN(std::string_view id, JsonString(body, "id", place));
+  if (special) {
+    piece.kind = TemplatePiece::Kind::kSpecial;
+    PERGOLA_ASSIGN_OR_RETURN(piece.ids, TemplateIds(tokens, id, place));
+  } else if (id == "A" || id == "B") {
+    piece.kind = id == "A" ? TemplatePiece::Kind::kFirst : TemplatePiece::Kind::kSecond;
+  } else {
+    return InvalidArgumentError(place + ": a sequence is A or B");
+  }
+  return piece;
+}
+
+Result<PostProcessor> ParseTemplate(const JsonElement& element, const std::string& place) {
+  JsonElement tokens;
+  if (element["special_tokens"].get(tokens) != simdjson::SUCCESS) {
+    return JsonTypeError(place, "special_tokens", "an object");
+  }
+  const auto parse = [&](const JsonElement& piece, const std::string& piece_place) {
+    return ParseTemplatePiece(piece, tokens, piece_place);
+  };
+  PostProcessor processor;
+  PERGOLA_ASSIGN_OR_RETURN(processor.single,
+                           ParseList<TemplatePiece>(element, "single", place, parse));
+  PERGOLA_ASSIGN_OR_RETURN(processor.pair, ParseList<TemplatePiece>(element, "pair", place, parse));
+  return processor;
+}
+
+Result<PostProcessor> ParseRoberta(const JsonElement& element, const std::string& place) {
+  PERGOLA_ASSIGN_OR_RETURN(TokenId cls, ParseTokenPair(element, "cls", place));
+  PERGOLA_ASSIGN_OR_RETURN(TokenId sep, ParseTokenPair(element, "sep", place));
+  PostProcessor processor = PostProcessor::Roberta(cls, sep);
+  PERGOLA_ASSIGN_OR_RETURN(processor.trim_offsets, JsonBool(element, "trim_offsets", place, true));
+  PERGOLA_ASSIGN_OR_RETURN(processor.add_prefix_space,
+                           JsonBool(element, "add_prefix_space", place, true));
+  return processor;
+}
+
+// At most one part may add tokens: two templates would nest.
+Result<PostProcessor> ParseProcessorSequence(const JsonElement& element, const std::string& place) {
+  PERGOLA_ASSIGN_OR_RETURN(
+      std::vector<PostProcessor> parts,
+      ParseList<PostProcessor>(element, "processors", place, ParsePostProcessor));
+  PostProcessor result;
+  for (PostProcessor& part : parts) {
+    const bool trim = result.trim_offsets || part.trim_offsets;
+    const bool prefix = result.add_prefix_space || part.add_prefix_space;
+    if (part.NumAddedTokens(false) + part.NumAddedTokens(true) > 0) {
+      if (result.NumAddedTokens(false) + result.NumAddedTokens(true) > 0) {
+        return UnsupportedError("Sequence of several templates", place);
+      }
+      result = std::move(part);
+    }
+    result.trim_offsets = trim;
+    result.add_prefix_space = prefix;
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<BertNormalizerOptions> ParseBertOptions(const JsonElement& element,
+                                               const std::string& place) {
+  BertNormalizerOptions options;
+  PERGOLA_ASSIGN_OR_RETURN(options.clean_text, JsonBool(element, "clean_text", place, true));
+  PERGOLA_ASSIGN_OR_RETURN(options.handle_chinese_chars,
+                           JsonBool(element, "handle_chinese_chars", place, true));
+  PERGOLA_ASSIGN_OR_RETURN(options.lowercase, JsonBool(element, "lowercase", place, true));
+  PERGOLA_ASSIGN_OR_RETURN(options.strip_accents,
+                           JsonBool(element, "strip_accents", place, options.lowercase));
+  return options;
+}
+
+Result<std::unique_ptr<Normalizer>> ParseNormalizer(const JsonElement& element,
+                                                    const std::string& place) {
+  if (element.is_null()) return std::unique_ptr<Normalizer>();
+  PERGOLA_ASSIGN_OR_RETURN(std::string_view type, JsonString(element, "type", place));
+  if (type == "BertNormalizer") {
+    PERGOLA_ASSIGN_OR_RETURN(BertNormalizerOptions options, ParseBertOptions(element, place));
+    return MakeBertNormalizer(options);
+  }
+  if (type == "NFC") return MakeUnicodeNormalizer(UnicodeForm::kNfc);
+  if (type == "NFD") return MakeUnicodeNormalizer(UnicodeForm::kNfd);
+  if (type == "NFKC") return MakeUnicodeNormalizer(UnicodeForm::kNfkc);
+  if (type == "NFKD") return MakeUnicodeNormalizer(UnicodeForm::kNfkd);
+  if (type == "Lowercase") return MakeLowercase();
+  if (type == "StripAccents") return MakeStripAccents();
+  if (type == "Replace") return ParseReplace(element, place);
+  if (type == "Strip") {
+    PERGOLA_ASSIGN_OR_RETURN(bool left, JsonBool(element, "strip_left", place, true));
+    PERGOLA_ASSIGN_OR_RETURN(bool right, JsonBool(element, "strip_right", place, true));
+    return MakeStrip(left, right);
+  }
+  if (type == "Prepend") {
+    PERGOLA_ASSIGN_OR_RETURN(std::string_view content, JsonString(element, "prepend", place));
+    return MakePrepend(std::string(content));
+  }
+  if (type == "Sequence") {
+    PERGOLA_ASSIGN_OR_RETURN(auto parts, ParseList<std::unique_ptr<Normalizer>>(
+                                             element, "normalizers", place, ParseNormalizer));
+    return MakeNormalizerSequence(std::move(parts));
+  }
+  return UnsupportedError(type, place);
+}
+
+Result<std::unique_ptr<Pretokenizer>> ParsePretokenizer(const JsonElement& element,
+                                                        const std::string& place) {
+  if (element.is_null()) return std::unique_ptr<Pretokenizer>();
+  PERGOLA_ASSIGN_OR_RETURN(std::string_view type, JsonString(element, "type", place));
+  if (type == "BertPreTokenizer") return MakeBertPretokenizer();
+  if (type == "WhitespaceSplit") return MakeWhitespaceSplit();
+  if (type == "Split") return ParseSplit(element, place);
+  if (type == "Sequence") {
+    PERGOLA_ASSIGN_OR_RETURN(auto parts, ParseList<std::unique_ptr<Pretokenizer>>(
+                                             element, "pretokenizers", place, ParsePretokenizer));
+    return MakePretokenizerSequence(std::move(parts));
+  }
+  return UnsupportedError(type, place);
+}
+
+Result<PostProcessor> ParsePostProcessor(const JsonElement& element, const std::string& place) {
+  if (element.is_null()) return PostProcessor();
+  PERGOLA_ASSIGN_OR_RETURN(std::string_view type, JsonString(element, "type", place));
+  if (type == "TemplateProcessing") return ParseTemplate(element, place);
+  if (type == "BertProcessing") {
+    PERGOLA_ASSIGN_OR_RETURN(TokenId cls, ParseTokenPair(element, "cls", place));
+    PERGOLA_ASSIGN_OR_RETURN(TokenId sep, ParseTokenPair(element, "sep", place));
+    return PostProcessor::Bert(cls, sep);
+  }
+  if (type == "RobertaProcessing") return ParseRoberta(element, place);
+  if (type == "Sequence") return ParseProcessorSequence(element, place);
+  return UnsupportedError(type, place);
+}
+
+Result<std::unique_ptr<Decoder>> ParseDecoder(const JsonElement& element,
+                                              const std::string& place) {
+  if (element.is_null()) return std::unique_ptr<Decoder>();
+  PERGOLA_ASSIGN_OR_RETURN(std::string_view type, JsonString(element, "type", place));
+  if (type == "WordPiece") {
+    PERGOLA_ASSIGN_OR_RETURN(std::string_view prefix, JsonString(element, "prefix", place, "##"));
+    PERGOLA_ASSIGN_OR_RETURN(bool cleanup, JsonBool(element, "cleanup", place, true));
+    return MakeWordPieceDecoder(std::string(prefix), cleanup);
+  }
+  if (type == "Replace") {
+    PERGOLA_ASSIGN_OR_RETURN(std::string pattern, StringPattern(element, place));
+    PERGOLA_ASSIGN_OR_RETURN(std::string_view content, JsonString(element, "content", place));
+    return MakeReplaceDecoder(std::move(pattern), std::string(content));
+  }
+  if (type == "ByteFallback") return MakeByteFallbackDecoder();
+  if (type == "Fuse") return MakeFuseDecoder();
+  if (type == "Strip") {
+    PERGOLA_ASSIGN_OR_RETURN(std::string_view content, JsonString(element, "content", place));
+    PERGOLA_ASSIGN_OR_RETURN(int64_t start, JsonInt(element, "start", place));
+    PERGOLA_ASSIGN_OR_RETURN(int64_t stop, JsonInt(element, "stop", place));
+    if (content.empty() || start < 0 || stop < 0) {
+      return InvalidArgumentError(place + ": Strip needs a content and counts from 0 on");
+    }
+    return MakeStripDecoder(std::string(content), static_cast<size_t>(start),
+                            static_cast<size_t>(stop));
+  }
+  if (type == "Sequence") {
+    PERGOLA_ASSIGN_OR_RETURN(
+        auto parts, ParseList<std::unique_ptr<Decoder>>(element, "decoders", place, ParseDecoder));
+    return MakeDecoderSequence(std::move(parts));
+  }
+  return UnsupportedError(type, place);
+}
+
+Result<AddedToken> ParseAddedToken(const JsonElement& element, const std::string& place) {
+  AddedToken token;
+  PERGOLA_ASSIGN_OR_RETURN(std::string_view content, JsonString(element, "content", place));
+  token.content = content;
+  PERGOLA_ASSIGN_OR_RETURN(token.single_word, JsonBool(element, "single_word", place, false));
+  PERGOLA_ASSIGN_OR_RETURN(token.lstrip, JsonBool(element, "lstrip", place, false));
+  PERGOLA_ASSIGN_OR_RETURN(token.rstrip, JsonBool(element, "rstrip", place, false));
+  PERGOLA_ASSIGN_OR_RETURN(token.normalized, JsonBool(element, "normalized", place, true));
+  PERGOLA_ASSIGN_OR_RETURN(token.special, JsonBool(element, "special", place, false));
+  return token;
+}
+
+}  // namespace pergola::tokenizers

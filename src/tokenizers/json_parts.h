@@ -1,0 +1,32 @@
+// The entries of tokenizer.json, one parser each. A part that is not supported is UNIMPLEMENTED
+// naming its kind and place; a null entry is an absent part.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tokenizers/decoder.h"
+#include "tokenizers/json_fields.h"
+#include "tokenizers/normalizer.h"
+#include "tokenizers/pipeline.h"
+#include "tokenizers/post_processor.h"
+#include "tokenizers/pretokenizer.h"
+#include "tokenizers/token_model.h"
+
+namespace pergola::tokenizers {
+
+Result<std::unique_ptr<Normalizer>> ParseNormalizer(const JsonElement& element,
+                                                    const std::string& place);
+Result<std::unique_ptr<Pretokenizer>> ParsePretokenizer(const JsonElement& element,
+                                                        const std::string& place);
+Result<PostProcessor> ParsePostProcessor(const JsonElement& element, const std::string& place);
+Result<std::unique_ptr<Decoder>> ParseDecoder(const JsonElement& element, const std::string& place);
+Result<std::unique_ptr<TokenModel>> ParseTokenModel(const JsonElement& element,
+                                                    const std::string& place);
+Result<AddedToken> ParseAddedToken(const JsonElement& element, const std::string& place);
+
+// BertNormalizer's fields; strip_accents follows lowercase when null.
+Result<BertNormalizerOptions> ParseBertOptions(const JsonElement& element,
+                                               const std::string& place);
+
+}  // namespace pergola::tokenizers

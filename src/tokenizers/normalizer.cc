@@ -1,0 +1,288 @@
+#include "tokenizers/normalizer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tokenizers/unicode.h"
+
+namespace pergola::tokenizers {
+namespace {
+
+// Keeps the code points that `keep` accepts.
+template <typename Keep>
+void Filter(NormalizedText* text, const Keep& keep) {
+  std::vector<CodePointChange>& changes = text->scratch();
+  changes.clear();
+  size_t removed_at_start = 0;
+  for (size_t pos = 0; pos < text->text().size();) {
+    const char32_t code_point = DecodeUtf8(text->text(), &pos);
+    if (keep(code_point)) {
+      changes.push_back({code_point, 0});
+    } else if (changes.empty()) {
+      ++removed_at_start;
+    } else {
+      --changes.back().change;
+    }
+  }
+  text->Transform(changes, removed_at_start);
+}
+
+void Lowercase(NormalizedText* text) {
+  std::vector<CodePointChange>& changes = text->scratch();
+  changes.clear();
+  for (size_t pos = 0; pos < text->text().size();) {
+    char32_t lower[2];
+    const size_t count = ToLower(DecodeUtf8(text->text(), &pos), lower);
+    changes.push_back({lower[0], 0});
+    if (count == 2) changes.push_back({lower[1], 1});
+  }
+  text->Transform(changes, 0);
+}
+
+// Decomposes `text` into `changes`, marks in canonical order.
+void DecomposeText(std::string_view text, DecompositionKind kind,
+                   std::vector<CodePointChange>* changes) {
+  changes->clear();
+  const auto class_of = [](const CodePointChange& change) {
+    return UnicodeRecord(change.code_point).combining_class;
+  };
+  size_t pending = 0;  // start of the run of marks that is still unsorted
+  const auto sort_pending = [&] {
+    std::stable_sort(changes->begin() + static_cast<ptrdiff_t>(pending), changes->end(),
+                     [&](const auto& a, const auto& b) { return class_of(a) < class_of(b); });
+  };
+  for (size_t pos = 0; pos < text.size();) {
+    const char32_t code_point = DecodeUtf8(text, &pos);
+    uint32_t scratch[3];
+    const auto parts = Decompose(code_point, kind, scratch);
+    const size_t count = std::max<size_t>(parts.size(), 1);
+    for (size_t i = 0; i < count; ++i) {
+      const char32_t part = parts.empty() ? code_point : parts[i];
+      const bool starter = UnicodeRecord(part).combining_class == 0;
+      if (starter && changes->size() - pending > 1) sort_pending();
+      changes->push_back({part, i == 0 ? 0 : 1});
+      if (starter) pending = changes->size();
+    }
+  }
+  sort_pending();
+}
+
+// Canonical composition of decomposed text, in place.
+void ComposeChanges(std::vector<CodePointChange>* changes) {
+  size_t kept = 0;
+  size_t starter = changes->size();  // index of the last starter among the kept, or none
+  int last_class = -1;               // of the last kept after the starter; -1: none
+  for (size_t i = 0; i < changes->size(); ++i) {
+    const CodePointChange current = (*changes)[i];
+    const int combining_class = UnicodeRecord(current.code_point).combining_class;
+    if (starter != changes->size() && last_class < combining_class) {
+      const char32_t composed = Compose((*changes)[starter].code_point, current.code_point);
+      if (composed != 0) {
+        (*changes)[starter].code_point = composed;
+        (*changes)[starter].change += current.change - 1;
+        continue;
+      }
+    }
+    if (combining_class == 0) {
+      starter = kept;
+      last_class = -1;
+    } else {
+      last_class = combining_class;
+    }
+    (*changes)[kept++] = current;
+  }
+  changes->resize(kept);
+}
+
+class BertNormalizer final : public Normalizer {
+ public:
+  explicit BertNormalizer(const BertNormalizerOptions& options) : options_(options) {}
+
+  void Apply(NormalizedText* text) const override {
+    if (options_.clean_text) CleanText(text);
+    if (options_.handle_chinese_chars) SpaceIdeographs(text);
+    if (options_.strip_accents) {
+      DecomposeText(text->text(), DecompositionKind::kCanonical, &text->scratch());
+      text->Transform(text->scratch(), 0);
+      Filter(text, [](char32_t c) { return !HasFlag(c, kMarkNonspacing); });
+    }
+    if (options_.lowercase) Lowercase(text);
+  }
+  NormalizerReach reach() const override { return NormalizerReach::kNearby; }
+
+ private:
+  static void CleanText(NormalizedText* text) {
+    const auto is_space_control = [](char32_t c) { return c == '\t' || c == '\n' || c == '\r'; };
+    Filter(text, [&](char32_t c) {
+      if (is_space_control(c)) return true;
+      return c != 0xFFFD && !HasFlag(c, kOther);
+    });
+    std::vector<CodePointChange>& changes = text->scratch();
+    changes.clear();
+    for (size_t pos = 0; pos < text->text().size();) {
+      const char32_t c = DecodeUtf8(text->text(), &pos);
+      changes.push_back({HasFlag(c, kWhitespace) ? U' ' : c, 0});
+    }
+    text->Transform(changes, 0);
+  }
+
+  static void SpaceIdeographs(NormalizedText* text) {
+    std::vector<CodePointChange>& changes = text->scratch();
+    changes.clear();
+    for (size_t pos = 0; pos < text->text().size();) {
+      const char32_t c = DecodeUtf8(text->text(), &pos);
+      if (IsCjkIdeograph(c)) {
+        changes.insert(changes.end(), {{U' ', 0}, {c, 1}, {U' ', 1}});
+      } else {
+        changes.push_back({c, 0});
+      }
+    }
+    text->Transform(changes, 0);
+  }
+
+  BertNormalizerOptions options_;
+};
+
+class UnicodeNormalizer final : public Normalizer {
+ public:
+  explicit UnicodeNormalizer(UnicodeForm form) : form_(form) {}
+
+  void Apply(NormalizedText* text) const override {
+    const bool compatible = form_ == UnicodeForm::kNfkc || form_ == UnicodeForm::kNfkd;
+    const bool compose = form_ == UnicodeForm::kNfc || form_ == UnicodeForm::kNfkc;
+    DecomposeText(text->text(),
+                  compatible ? DecompositionKind::kCompatible : DecompositionKind::kCanonical,
+                  &text->scratch());
+    if (compose) ComposeChanges(&text->scratch());
+    text->Transform(text->scratch(), 0);
+  }
+  NormalizerReach reach() const override { return NormalizerReach::kNearby; }
+
+ private:
+  UnicodeForm form_;
+};
+
+class LowercaseNormalizer final : public Normalizer {
+ public:
+  void Apply(NormalizedText* text) const override { Lowercase(text); }
+  NormalizerReach reach() const override { return NormalizerReach::kCodePoint; }
+};
+
+class StripAccentsNormalizer final : public Normalizer {
+ public:
+  void Apply(NormalizedText* text) const override {
+    Filter(text, [](char32_t c) { return !HasFlag(c, kMark); });
+  }
+  NormalizerReach reach() const override { return NormalizerReach::kNearby; }
+};
+
+class StripNormalizer final : public Normalizer {
+ public:
+  StripNormalizer(bool left, bool right) : left_(left), right_(right) {}
+
+  void Apply(NormalizedText* text) const override {
+    const std::string_view all = text->text();
+    size_t begin = 0;
+    size_t end = all.size();
+    while (left_ && begin < end) {
+      size_t next = begin;
+      if (!HasFlag(DecodeUtf8(all, &next), kWhitespace)) break;
+      begin = next;
+    }
+    while (right_ && begin < end) {
+      const size_t last = PreviousUtf8(all, end);
+      size_t next = last;
+      if (!HasFlag(DecodeUtf8(all, &next), kWhitespace)) break;
+      end = last;
+    }
+    text->Crop(begin, end);
+  }
+  NormalizerReach reach() const override { return NormalizerReach::kWholeText; }
+
+ private:
+  bool left_;
+  bool right_;
+};
+
+class ReplaceNormalizer final : public Normalizer {
+ public:
+  ReplaceNormalizer(std::string pattern, std::string content)
+      : pattern_(std::move(pattern)), content_(std::move(content)) {}
+
+  void Apply(NormalizedText* text) const override { text->Replace(pattern_, content_); }
+  NormalizerReach reach() const override {
+    if (pattern_.size() > Utf8Length(pattern_[0])) return NormalizerReach::kWholeText;
+    return content_.empty() ? NormalizerReach::kNearby : NormalizerReach::kCodePoint;
+  }
+
+ private:
+  std::string pattern_;
+  std::string content_;
+};
+
+class PrependNormalizer final : public Normalizer {
+ public:
+  explicit PrependNormalizer(std::string content) : content_(std::move(content)) {}
+
+  void Apply(NormalizedText* text) const override {
+    if (text->text().empty() || content_.empty()) return;
+    std::vector<CodePointChange>& changes = text->scratch();
+    changes.clear();
+    for (size_t pos = 0; pos < content_.size();) {
+      changes.push_back({DecodeUtf8(content_, &pos), changes.empty() ? 0 : 1});
+    }
+    size_t pos = 0;
+    changes.push_back({DecodeUtf8(text->text(), &pos), 1});
+    while (pos < text->text().size()) changes.push_back({DecodeUtf8(text->text(), &pos), 0});
+    text->Transform(changes, 0);
+  }
+  NormalizerReach reach() const override { return NormalizerReach::kWholeText; }
+
+ private:
+  std::string content_;
+};
+
+class NormalizerSequence final : public Normalizer {
+ public:
+  explicit NormalizerSequence(std::vector<std::unique_ptr<Normalizer>> parts)
+      : parts_(std::move(parts)) {}
+
+  void Apply(NormalizedText* text) const override {
+    for (const auto& part : parts_) part->Apply(text);
+  }
+  NormalizerReach reach() const override {
+    NormalizerReach farthest = NormalizerReach::kCodePoint;
+    for (const auto& part : parts_) farthest = std::max(farthest, part->reach());
+    return farthest;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Normalizer>> parts_;
+};
+
+}  // namespace
+
+std::unique_ptr<Normalizer> MakeBertNormalizer(const BertNormalizerOptions& options) {
+  return std::make_unique<BertNormalizer>(options);
+}
+std::unique_ptr<Normalizer> MakeUnicodeNormalizer(UnicodeForm form) {
+  return std::make_unique<UnicodeNormalizer>(form);
+}
+std::unique_ptr<Normalizer> MakeLowercase() { return std::make_unique<LowercaseNormalizer>(); }
+std::unique_ptr<Normalizer> MakeStripAccents() {
+  return std::make_unique<StripAccentsNormalizer>();
+}
+std::unique_ptr<Normalizer> MakeStrip(bool left, bool right) {
+  return std::make_unique<StripNormalizer>(left, right);
+}
+std::unique_ptr<Normalizer> MakeReplace(std::string pattern, std::string content) {
+  return std::make_unique<ReplaceNormalizer>(std::move(pattern), std::move(content));
+}
+std::unique_ptr<Normalizer> MakePrepend(std::string content) {
+  return std::make_unique<PrependNormalizer>(std::move(content));
+}
+std::unique_ptr<Normalizer> MakeNormalizerSequence(std::vector<std::unique_ptr<Normalizer>> parts) {
+  return std::make_unique<NormalizerSequence>(std::move(parts));
+}
+
+}  // namespace pergola::tokenizers

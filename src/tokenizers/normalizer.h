@@ -1,0 +1,55 @@
+// What is done to a text before it is cut: case, accents, Unicode forms, replacements.
+//
+//   auto normalizer = MakeBertNormalizer({.lowercase = true, .strip_accents = true});
+//   normalizer->Apply(&text);
+//
+// One class per kind of the `normalizer` entry of tokenizer.json.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tokenizers/normalized_text.h"
+
+namespace pergola::tokenizers {
+
+// How far a normaliser looks: decides where a long text may be cut so that its parts, normalised
+// each for itself, give the same as the whole.
+enum class NormalizerReach {
+  kCodePoint,  // each code point for itself
+  kNearby,     // a code point and the combining marks around it
+  kWholeText,  // start or end of the text, or a pattern of several code points
+};
+
+// Immutable and thread-safe.
+class Normalizer {
+ public:
+  virtual ~Normalizer() = default;
+  virtual void Apply(NormalizedText* text) const = 0;
+  virtual NormalizerReach reach() const = 0;
+};
+
+struct BertNormalizerOptions {
+  bool clean_text = true;
+  bool handle_chinese_chars = true;
+  bool strip_accents = true;
+  bool lowercase = true;
+};
+
+enum class UnicodeForm { kNfc, kNfd, kNfkc, kNfkd };
+
+std::unique_ptr<Normalizer> MakeBertNormalizer(const BertNormalizerOptions& options);
+std::unique_ptr<Normalizer> MakeUnicodeNormalizer(UnicodeForm form);
+std::unique_ptr<Normalizer> MakeLowercase();
+// Removes all marks (no decomposition first).
+std::unique_ptr<Normalizer> MakeStripAccents();
+// Removes white space at the ends.
+std::unique_ptr<Normalizer> MakeStrip(bool left, bool right);
+// `pattern` is not empty.
+std::unique_ptr<Normalizer> MakeReplace(std::string pattern, std::string content);
+// Before every text that is not empty.
+std::unique_ptr<Normalizer> MakePrepend(std::string content);
+std::unique_ptr<Normalizer> MakeNormalizerSequence(std::vector<std::unique_ptr<Normalizer>> parts);
+
+}  // namespace pergola::tokenizers
