@@ -8,8 +8,10 @@ int Main(int argc, char** argv) {
   CLI::App app("pergola: text to vectors, from the shell and over HTTP");
   app.require_subcommand(1);
   Run run;
+  AddEmbed(app, &run);
   AddPull(app, &run);
   AddModels(app, &run);
+  AddInspect(app, &run);
   AddVersion(app, &run);
   try {
     app.parse(argc, argv);
