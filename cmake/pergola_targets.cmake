@@ -58,6 +58,7 @@ function(pergola_library module)
   list(REMOVE_ITEM sources ${tests} ${benchmarks} ${fuzzers} "${folder}/main.cc")
   list(FILTER sources EXCLUDE REGEX "/testing/[^/]*\\.cc$")
   file(GLOB testing CONFIGURE_DEPENDS "${folder}/testing/*.cc")
+  list(FILTER testing EXCLUDE REGEX "_test\\.cc$")
 
   set(compiled ${sources})
   list(FILTER compiled INCLUDE REGEX "\\.cc$")

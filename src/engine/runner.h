@@ -33,7 +33,8 @@ class Outputs {
 class Runner {
  public:
   virtual ~Runner() = default;
-  // Tokens per step from which more give less than 5 % more throughput: the scheduler's step budget.
+  // Tokens per step from which more give less than 5 % more throughput: the scheduler's step
+  // budget.
   virtual int64_t step_tokens() const = 0;
   virtual int64_t embedding_width() const = 0;  // E
   virtual int64_t hidden_width() const = 0;     // D

@@ -1,0 +1,89 @@
+// A checkpoint made ready to run: mapped weights, encoder, the layers after it, tokenizer and
+// limits.
+//
+//   PERGOLA_ASSIGN_OR_RETURN(auto model, engine::Model::Load("models/all-MiniLM-L6-v2", {}));
+//   engine::LocalRunner runner(*model);
+//
+// Not a service: one thread at a time may run it (LocalRunner), many may read its facts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "formats/tensor_source.h"
+#include "kernels/ops.h"
+#include "kernels/select.h"
+#include "models/config.h"
+#include "models/encoder.h"
+#include "models/pipeline_config.h"
+#include "models/weight_reader.h"
+#include "pergola/status.h"
+#include "tokenizers/tokenizer.h"
+
+namespace pergola::engine {
+
+struct ModelOptions {
+  kernels::OpsOptions ops;
+  // kF32: quantised weights are widened and computed in f32 (the reference mode, `--activations
+  // f32`).
+  kernels::ActivationPrecision activations = kernels::ActivationPrecision::kAuto;
+};
+
+// A layer after pooling.
+struct DenseLayer {
+  models::LinearLayer linear;
+  kernels::Epilogue activation = kernels::Epilogue::kNone;
+};
+
+// Facts for people: `doctor`, /info, /api/show.
+struct ModelFacts {
+  std::string architecture;
+  std::string format;                 // "safetensors", "gguf"
+  std::string quantisation;           // dtype of most weights: "F32", "Q4_0"
+  std::string numeric_class;          // of the encoder's products
+  int64_t parameters = 0;             // elements of all tensors
+  int64_t weight_bytes = 0;           // of all tensors in the files
+  int64_t owned_bytes = 0;            // memory beyond the mapping
+  int64_t modified_unix_seconds = 0;  // of the newest weight file
+};
+
+// Immutable after loading. Everything it hands out lives as long as it does.
+class Model {
+ public:
+  // `path`: a directory in Hugging Face or sentence-transformers layout, or a `.gguf` file.
+  // NOT_FOUND, INVALID_ARGUMENT, DATA_LOSS or UNIMPLEMENTED naming file, tensor or key.
+  static Result<std::unique_ptr<Model>> Load(const std::string& path, const ModelOptions& options);
+
+  const models::ModelConfig& config() const { return config_; }
+  const models::PipelineConfig& pipeline() const { return pipeline_; }
+  const models::Encoder& encoder() const { return *encoder_; }
+  const std::vector<DenseLayer>& dense() const { return dense_; }
+  const std::shared_ptr<const tokenizers::Tokenizer>& tokenizer() const { return tokenizer_; }
+  const ModelFacts& facts() const { return facts_; }
+  kernels::Ops& ops() const { return *ops_; }
+
+  int64_t hidden_width() const { return encoder_->hidden_width(); }  // D
+  // Width of a pooled row after the dense layers, E.
+  int64_t embedding_width() const;
+
+ private:
+  Model() = default;
+  Status ReadDirectory(const std::string& path);
+  Status ReadGguf(const std::string& path);
+  Status ReadDense(kernels::LinearOptions options);
+  void CollectFacts(kernels::ActivationPrecision activations);
+
+  std::unique_ptr<kernels::Ops> ops_;
+  std::unique_ptr<formats::TensorSource> source_;
+  std::vector<std::unique_ptr<formats::TensorSource>> dense_sources_;
+  models::ModelConfig config_;
+  models::PipelineConfig pipeline_;
+  std::unique_ptr<models::Encoder> encoder_;
+  std::vector<DenseLayer> dense_;
+  std::shared_ptr<const tokenizers::Tokenizer> tokenizer_;  // second owner: the text model above
+  ModelFacts facts_;
+};
+
+}  // namespace pergola::engine

@@ -1,0 +1,200 @@
+// Whole models against the reference library: random-weight models of every architecture with the
+// ids, hidden states and vectors that PyTorch gave (tests/golden/tiny, written by the reference
+// library).
+
+#include <gtest/gtest.h>
+#include <simdjson.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/local_runner.h"
+#include "engine/model.h"
+
+namespace pergola::engine {
+namespace {
+
+struct Hidden {
+  size_t text;
+  int64_t rows;
+  int64_t row_offset;
+};
+
+struct Golden {
+  std::vector<std::vector<int32_t>> ids;
+  std::vector<std::string> texts;
+  std::vector<Hidden> hidden;
+  std::vector<float> vectors;
+  std::vector<float> hidden_values;
+  int64_t width = 0;
+  bool normalised = false;
+};
+
+std::vector<float> ReadFloats(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  return values;
+}
+
+Golden ReadGolden(const std::string& directory) {
+  simdjson::dom::parser parser;
+  const simdjson::dom::element root = parser.load(directory + "/golden.json");
+  Golden golden;
+  for (const simdjson::dom::element row : root["ids"].get_array()) {
+    std::vector<int32_t> ids;
+    for (const int64_t id : row.get_array()) ids.push_back(static_cast<int32_t>(id));
+    golden.ids.push_back(std::move(ids));
+  }
+  for (const simdjson::dom::element text : root["texts"].get_array()) {
+    golden.texts.emplace_back(std::string_view(text));
+  }
+  for (const simdjson::dom::element row : root["hidden"]["rows"].get_array()) {
+    golden.hidden.push_back({static_cast<size_t>(int64_t(row["text_index"])),
+                             int64_t(row["shape"].get_array().at(0)), int64_t(row["row_offset"])});
+  }
+  golden.width = int64_t(root["shape"].get_array().at(1));
+  golden.normalised = bool(root["normalize"]);
+  golden.vectors = ReadFloats(directory + "/golden.f32");
+  golden.hidden_values = ReadFloats(directory + "/hidden.f32");
+  return golden;
+}
+
+double Cosine(const float* a, const float* b, int64_t width) {
+  double dot = 0, aa = 0, bb = 0;
+  for (int64_t i = 0; i < width; ++i) {
+    dot += double(a[i]) * b[i];
+    aa += double(a[i]) * a[i];
+    bb += double(b[i]) * b[i];
+  }
+  return dot / std::sqrt(aa * bb);
+}
+
+class TinyModelPerIsaTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    directory_ = std::string(PERGOLA_TEST_DATA) + "/golden/tiny/" + GetParam();
+    golden_ = ReadGolden(directory_);
+    model_ = Load(2);
+    ASSERT_NE(model_, nullptr);
+  }
+  std::unique_ptr<Model> Load(int threads) {
+    ModelOptions options;
+    options.ops.num_threads = threads;
+    auto model = Model::Load(directory_, options);
+    EXPECT_TRUE(model.ok()) << model.status().ToString();
+    return model.ok() ? std::move(*model) : nullptr;
+  }
+  // Rows of sequence `index` of `batch`, run by a fresh runner.
+  static std::vector<std::vector<float>> RunBatch(const Model& model,
+                                                  const std::vector<SequenceInput>& batch) {
+    LocalRunner runner(model);
+    auto outputs = runner.Run(batch);
+    EXPECT_TRUE(outputs.ok()) << outputs.status().ToString();
+    std::vector<std::vector<float>> rows;
+    for (size_t index = 0; index < batch.size(); ++index) {
+      const auto row = (*outputs)->Rows(static_cast<int64_t>(index));
+      rows.emplace_back(row->data, row->data + row->rows * row->cols);
+    }
+    return rows;
+  }
+
+  std::string directory_;
+  Golden golden_;
+  std::unique_ptr<Model> model_;
+};
+
+TEST_P(TinyModelPerIsaTest, TokenIdsAreTheReferences) {
+  tokenizers::EncodeOptions options;
+  options.max_tokens = static_cast<size_t>(model_->pipeline().max_tokens);
+  tokenizers::Encoding encoding;
+  for (size_t index = 0; index < golden_.texts.size(); ++index) {
+    ASSERT_TRUE(model_->tokenizer()->Encode(golden_.texts[index], options, &encoding).ok());
+    EXPECT_EQ(encoding.ids, golden_.ids[index]) << "text " << index;
+  }
+}
+
+TEST_P(TinyModelPerIsaTest, VectorsAgreeWithTheReference) {
+  EXPECT_EQ(model_->embedding_width(), golden_.width);
+  EXPECT_EQ(model_->pipeline().normalise, golden_.normalised);
+  for (size_t index = 0; index < golden_.ids.size(); ++index) {
+    const auto rows = RunBatch(*model_, {{golden_.ids[index], false}});
+    const float* expected = golden_.vectors.data() + static_cast<int64_t>(index) * golden_.width;
+    EXPECT_GE(Cosine(rows[0].data(), expected, golden_.width), 0.999999) << "text " << index;
+  }
+}
+
+// Sharper than the pooled cosine, which hardly notices a window that is off by one.
+TEST_P(TinyModelPerIsaTest, HiddenStatesAgreeWithTheReference) {
+  ASSERT_FALSE(golden_.hidden.empty());
+  const int64_t width = model_->hidden_width();
+  for (const Hidden& hidden : golden_.hidden) {
+    const auto rows = RunBatch(*model_, {{golden_.ids[hidden.text], true}});
+    ASSERT_EQ(static_cast<int64_t>(rows[0].size()), hidden.rows * width);
+    for (int64_t row = 0; row < hidden.rows; ++row) {
+      const float* expected = golden_.hidden_values.data() + (hidden.row_offset + row) * width;
+      // Both sides round in f32 in another order: each layer adds some sqrt(K) ulp to rows of norm
+      // sqrt(D); 1e-4 of the row's largest value leaves a factor of ten.
+      float largest = 0;
+      for (int64_t col = 0; col < width; ++col) {
+        largest = std::max(largest, std::abs(expected[col]));
+      }
+      for (int64_t col = 0; col < width; ++col) {
+        ASSERT_NEAR(rows[0][static_cast<size_t>(row * width + col)], expected[col], 1e-4f * largest)
+            << "text " << hidden.text << " row " << row << " column " << col;
+      }
+    }
+  }
+}
+
+TEST_P(TinyModelPerIsaTest, BitsDependNeitherOnTheBatchNorOnThreads) {
+  std::vector<std::vector<float>> alone;
+  for (const auto& ids : golden_.ids) alone.push_back(RunBatch(*model_, {{ids, false}})[0]);
+  const std::unique_ptr<Model> one_thread = Load(1);
+  std::mt19937_64 random(3);
+  for (const size_t size : {2, 15, 16, 17, 64}) {
+    std::vector<size_t> picks;
+    std::vector<SequenceInput> batch;
+    for (size_t index = 0; index < size; ++index) {
+      picks.push_back(random() % golden_.ids.size());
+      batch.push_back({golden_.ids[picks.back()], false});
+    }
+    for (const Model* model : {model_.get(), one_thread.get()}) {
+      const auto rows = RunBatch(*model, batch);
+      for (size_t index = 0; index < size; ++index) {
+        ASSERT_EQ(rows[index], alone[picks[index]]) << "batch of " << size << ", row " << index;
+      }
+    }
+  }
+}
+
+TEST_P(TinyModelPerIsaTest, RefusesIdsAndLengthsThatTheModelCannotTake) {
+  LocalRunner runner(*model_);
+  const std::vector<int32_t> outside = {0, static_cast<int32_t>(model_->encoder().vocab_size())};
+  EXPECT_EQ(runner.Run(std::vector<SequenceInput>{{outside, false}}).status().code(),
+            StatusCode::kInvalidArgument);
+  const std::vector<int32_t> endless(static_cast<size_t>(model_->encoder().max_positions()) + 1, 5);
+  EXPECT_EQ(runner.Run(std::vector<SequenceInput>{{endless, false}}).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(runner.Run(std::vector<SequenceInput>{{{}, false}}).status().code(),
+            StatusCode::kInvalidArgument);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, TinyModelPerIsaTest,
+                         ::testing::Values("bert", "bert-cls", "bert-f16", "bert-bf16",
+                                           "distilbert", "mpnet", "gemma3-embed"),
+                         [](const auto& model) {
+                           std::string name = model.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace pergola::engine
