@@ -4,8 +4,8 @@
 //   if (!engine.ok()) return engine.status();
 //   Use(*engine);
 //
-// The codes are the gRPC codes, so one Status crosses the library, HTTP and gRPC unchanged. A message
-// names the thing, the value and the limit; it is valid UTF-8 and safe to show to a user.
+// The codes are the gRPC codes, so one Status crosses the library, HTTP and gRPC unchanged. A
+// message names the thing, the value and the limit; it is valid UTF-8 and safe to show to a user.
 // Not an exception in disguise: the library never throws, prints, exits or aborts on input.
 #pragma once
 
@@ -114,18 +114,19 @@ class [[nodiscard]] Result {
 }  // namespace pergola
 
 // Leaves the enclosing function with the error of `expression`, a Status.
-#define PERGOLA_RETURN_IF_ERROR(expression)                     \
-  do {                                                          \
-    ::pergola::Status pergola_status_ = (expression);           \
-    if (!pergola_status_.ok()) return pergola_status_;          \
+#define PERGOLA_RETURN_IF_ERROR(expression)            \
+  do {                                                 \
+    ::pergola::Status pergola_status_ = (expression);  \
+    if (!pergola_status_.ok()) return pergola_status_; \
   } while (false)
 
 #define PERGOLA_CONCAT_INNER_(a, b) a##b
 #define PERGOLA_CONCAT_(a, b) PERGOLA_CONCAT_INNER_(a, b)
 
 // `PERGOLA_ASSIGN_OR_RETURN(auto file, MappedFile::Open(path));`
-#define PERGOLA_ASSIGN_OR_RETURN(declaration, expression) \
-  PERGOLA_ASSIGN_OR_RETURN_IMPL_(PERGOLA_CONCAT_(pergola_result_, __LINE__), declaration, expression)
+#define PERGOLA_ASSIGN_OR_RETURN(declaration, expression)                                 \
+  PERGOLA_ASSIGN_OR_RETURN_IMPL_(PERGOLA_CONCAT_(pergola_result_, __LINE__), declaration, \
+                                 expression)
 #define PERGOLA_ASSIGN_OR_RETURN_IMPL_(result, declaration, expression) \
   auto result = (expression);                                           \
   if (!result.ok()) return std::move(result).status();                  \
