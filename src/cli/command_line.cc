@@ -9,6 +9,7 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   Run run;
   AddEmbed(app, &run);
+  AddServe(app, &run);
   AddPull(app, &run);
   AddModels(app, &run);
   AddInspect(app, &run);

@@ -1,0 +1,64 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "cli/command_line.h"
+#include "cli/inspect_report.h"
+#include "cli/status_exit.h"
+#include "cli/verify_tensors.h"
+#include "formats/tensor_source.h"
+#include "hub/digest.h"
+
+namespace pergola::cli {
+namespace {
+
+struct InspectFlags {
+  std::string path;
+  bool json = false;
+  bool verify = false;
+  bool full = false;
+};
+
+int Inspect(const InspectFlags& flags) {
+  const auto source = formats::OpenTensorSource(flags.path);
+  if (!source.ok()) return Fail(source.status());
+  Inspection inspection;
+  inspection.source = source->get();
+  if (flags.full) inspection.max_array_values = std::numeric_limits<size_t>::max();
+  for (const std::string& path : (*source)->files()) {
+    std::error_code error;
+    const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path, error));
+    inspection.files.push_back({path, error ? 0 : bytes, ""});
+    if (!flags.verify) continue;
+    const Result<std::string> digest = hub::Sha256OfFile(path);
+    if (!digest.ok()) return Fail(digest.status());
+    inspection.files.back().sha256 = *digest;
+  }
+  if (flags.verify) inspection.non_finite = FindNonFinite(**source);
+  const std::string report = flags.json ? InspectionJson(inspection) : InspectionText(inspection);
+  std::fwrite(report.data(), 1, report.size(), stdout);
+  return flags.verify && !inspection.non_finite->empty() ? kExitFailure : kExitOk;
+}
+
+}  // namespace
+
+void AddInspect(CLI::App& app, Run* run) {
+  CLI::App* command = app.add_subcommand("inspect", "Show what is in a model file");
+  command->footer(
+      "Shows metadata, every tensor and totals per type of a GGUF or safetensors file, or of a\n"
+      "folder with model.safetensors or its shards. --verify reads every byte: SHA-256 of each\n"
+      "file and values that are NaN or infinite (exit code 1 when there are any).\n\n"
+      "  pergola inspect model.gguf\n"
+      "  pergola inspect --json --full model.gguf | jq '.metadata[\"tokenizer.ggml.tokens\"]'");
+  auto flags = std::make_shared<InspectFlags>();
+  command->add_option("path", flags->path, "A model file or a folder")->required();
+  command->add_flag("--json", flags->json, "One JSON object instead of tables");
+  command->add_flag("--verify", flags->verify, "Read all bytes: SHA-256, values not finite");
+  command->add_flag("--full", flags->full, "Print long arrays of metadata whole");
+  command->callback([flags, run] { *run = [flags] { return Inspect(*flags); }; });
+}
+
+}  // namespace pergola::cli
