@@ -103,11 +103,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   awaitable<void> Run();
   awaitable<bool> Handshake();
   awaitable<bool> ServeOne();
-  awaitable<Next> ReadHead(HttpHead* head, std::string* raw);
-  awaitable<bool> ServeRequest(HttpHead head, std::string raw);
+  awaitable<Next> ReadHead(HttpHead* head);
+  awaitable<bool> ServeRequest(HttpHead head);
   awaitable<bool> AnswerEarly(const HttpHead& head, HttpResponse answer);
-  awaitable<Next> ReadBody(const HttpHead& head, std::string_view raw, HttpExchange* exchange,
-                           std::string* body);
+  awaitable<Next> ReadBody(const HttpHead& head, HttpExchange* exchange, std::string* body);
   awaitable<Next> InflateBody(const std::string& path, HttpExchange* exchange, std::string* body);
   awaitable<Next> AwaitHandler(HttpHead head, std::string body, std::chrono::milliseconds timeout,
                                std::shared_ptr<HttpExchange> exchange, HttpResponse* response);
@@ -281,8 +280,7 @@ awaitable<bool> HttpConnection::Handshake() {
 awaitable<bool> HttpConnection::ServeOne() {
   EnterIdle();
   HttpHead head;
-  std::string raw;
-  const Next next = co_await ReadHead(&head, &raw);
+  const Next next = co_await ReadHead(&head);
   if (next == Next::kClose) co_return false;
   BecomeBusy();
   ++requests_;
@@ -302,13 +300,13 @@ awaitable<bool> HttpConnection::ServeOne() {
   } else {
     current_.keep_alive = head.keep_alive && (options().keepalive_max_requests == 0 ||
                                               requests_ < options().keepalive_max_requests);
-    go_on = co_await ServeRequest(std::move(head), std::move(raw));
+    go_on = co_await ServeRequest(std::move(head));
   }
   --server_->requests_in_work;
   co_return go_on && !closed_;
 }
 
-awaitable<HttpConnection::Next> HttpConnection::ReadHead(HttpHead* head, std::string* raw) {
+awaitable<HttpConnection::Next> HttpConnection::ReadHead(HttpHead* head) {
   const size_t limit = static_cast<size_t>(options().header_limit_bytes);
   const bool first = requests_ == 0;
   Clock::time_point until =
@@ -333,15 +331,15 @@ awaitable<HttpConnection::Next> HttpConnection::ReadHead(HttpHead* head, std::st
     const bool in_time = co_await More(kHeadReadBytes, until);
     if (!in_time) co_return begun ? Refuse(server_->gate.HeadTooSlow()) : Next::kClose;
   }
-  *raw = scanner.head(unread());
+  const std::optional<HttpError> error = ParseHead(scanner.head(unread()), head);
   Consume(scanner.end());
-  if (std::optional<HttpError> error = ParseHead(*raw, head)) {
+  if (error) {
     co_return Refuse(server_->gate.Error(head->path, error->status, error->message));
   }
   co_return Next::kGoOn;
 }
 
-awaitable<bool> HttpConnection::ServeRequest(HttpHead head, std::string raw) {
+awaitable<bool> HttpConnection::ServeRequest(HttpHead head) {
   GateDecision decision = server_->gate.Decide(head);
   current_.gzip_answer = decision.gzip_answer;
   current_.allow_origin = decision.allow_origin;
@@ -355,7 +353,7 @@ awaitable<bool> HttpConnection::ServeRequest(HttpHead head, std::string raw) {
   const std::string path = head.path;
   std::string body;
   Next next = Next::kGoOn;
-  if (head.has_body()) next = co_await ReadBody(head, raw, exchange.get(), &body);
+  if (head.has_body()) next = co_await ReadBody(head, exchange.get(), &body);
   if (next == Next::kGoOn && decision.gunzip) {
     next = co_await InflateBody(path, exchange.get(), &body);
     // The framing is intact: the connection can go on.
@@ -399,10 +397,10 @@ awaitable<bool> HttpConnection::AnswerEarly(const HttpHead& head, HttpResponse a
   co_return discarded;
 }
 
-awaitable<HttpConnection::Next> HttpConnection::ReadBody(const HttpHead& head, std::string_view raw,
+awaitable<HttpConnection::Next> HttpConnection::ReadBody(const HttpHead& head,
                                                          HttpExchange* exchange,
                                                          std::string* body) {
-  BodyDecoder decoder(raw, static_cast<uint64_t>(options().max_body_bytes));
+  BodyDecoder decoder(head, static_cast<uint64_t>(options().max_body_bytes));
   const Clock::time_point start = Clock::now();
   uint64_t received = 0;
   if (head.expect_continue && unread().empty()) {

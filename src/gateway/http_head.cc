@@ -12,21 +12,8 @@ constexpr size_t kMaxQuotedBytes = 80;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// tchar of RFC 9110, 5.6.2.
-bool IsTokenChar(char c) {
-  if (IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return true;
-  return c != '\0' && std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
-}
-
 bool IsToken(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), IsTokenChar);
-}
-
-int HexValue(char c) {
-  if (IsDigit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
 }
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
@@ -260,6 +247,18 @@ std::optional<HttpError> ParseHead(std::string_view bytes, HttpHead* head) {
   if (auto error = ParseFraming(head)) return error;
   ParseConnection(head);
   return ParseExpect(head);
+}
+
+bool IsTokenChar(char c) {
+  if (IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return true;
+  return c != '\0' && std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+}
+
+int HexValue(char c) {
+  if (IsDigit(c)) return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
 }
 
 std::optional<std::string> PercentDecode(std::string_view text) {

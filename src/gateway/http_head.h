@@ -90,6 +90,11 @@ std::optional<std::string> PercentDecode(std::string_view text);
 // Up to 80 bytes of a client's text for an error message: printable ASCII, other bytes as '?'.
 std::string Printable(std::string_view text);
 
+// tchar of RFC 9110, 5.6.2: what methods and field names are made of.
+bool IsTokenChar(char c);
+// 0..15, or -1.
+int HexValue(char c);
+
 // ASCII only, whatever the locale.
 std::string LowerCase(std::string_view text);
 bool EqualsIgnoringCase(std::string_view a, std::string_view b);

@@ -1,5 +1,4 @@
-// HTTP messages as the routes see them: parsed, limited, decompressed; no socket and no library
-// type.
+// HTTP messages as the routes see them: parsed, limited, decompressed; no socket, no library type.
 //
 // http_server.h reads and writes them; routes.h answers them. Between the two stands HttpHandler.
 #pragma once
@@ -31,8 +30,7 @@ struct HttpRequest {
   std::string body;                     // whole, inflated, at most max_body_bytes
   std::string request_id;               // taken over from the client if sane, else made
   service::Clock::time_point received;  // when the whole request was there
-  // The client gets 504 at this time whatever the handler does: pass it on with the work. max() =
-  // none.
+  // The client gets 504 then, whatever the handler does: pass it on with the work. max(): none.
   service::Clock::time_point deadline = service::Clock::time_point::max();
   // Set when the client goes away or the deadline passes. Never null.
   std::shared_ptr<service::CancelToken> cancel;  // second owner: the connection
@@ -44,8 +42,8 @@ struct HttpRequest {
 struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
-  std::vector<HttpHeader>
-      headers;  // besides those the server adds (x-request-id, nosniff, date, ...)
+  // Besides those the server adds (x-request-id, nosniff, date, ...).
+  std::vector<HttpHeader> headers;
   std::string body;
   // For answers too large to hold: called until it returns false; each call appends some bytes to
   // *chunk (at most ~1 MiB). When set, `body` is the beginning. Sent chunked, under back-pressure.

@@ -1,0 +1,122 @@
+// A handler whose routes behave well or badly on demand, for tests of the server.
+//
+//   GET  /get       {"path":...}: at once; /open: the same, without a key
+//   POST /echo      the body, from another thread; /form the same with form content types allowed
+//   any  /hold      not answered before Answer()
+//   GET  /large     3,000 bytes
+//   GET  /stream    "start" and then 5 pieces of 1,000 bytes; /endless: pieces without end
+//   GET  /drop      forgets the request; /twice answers twice
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gateway/http_types.h"
+
+namespace pergola::gateway::testing {
+
+class FakeHandler : public HttpHandler {
+ public:
+  ~FakeHandler() override {
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  RouteCheck Check(std::string_view method, std::string_view path) const override {
+    RouteCheck check;
+    const bool post = path == "/echo" || path == "/form";
+    const bool get = path == "/get" || path == "/open" || path == "/large" || path == "/stream" ||
+                     path == "/endless" || path == "/drop" || path == "/twice" ||
+                     path == "/metrics" || path == "/docs" || path == "/a/b";
+    const bool any = path == "/hold";
+    check.path_known = post || get || any;
+    check.allow = post ? "POST" : any ? "GET, HEAD, POST" : "GET, HEAD";
+    check.method_allowed = ((post || any) && method == "POST") ||
+                           ((get || any) && (method == "GET" || method == "HEAD"));
+    check.needs_auth = path != "/open";
+    check.takes_body = post || any;
+    check.form_content_type_ok = path == "/form";
+    check.route = path;
+    return check;
+  }
+
+  HttpResponse RenderError(std::string_view path, int status,
+                           std::string_view message) const override {
+    HttpResponse response;
+    response.status = status;
+    response.body =
+        "{\"error\":\"" + std::string(message) + "\",\"path\":\"" + std::string(path) + "\"}";
+    return response;
+  }
+
+  void Handle(HttpRequest request, HttpRespond respond) override {
+    const std::string path = request.path;
+    HttpResponse response;
+    response.headers.push_back({"x-query", request.query});
+    response.body = "{\"path\":\"" + path + "\"}";
+    if (path == "/hold") {
+      const std::lock_guard lock(mutex_);
+      held_.push_back({std::move(request), std::move(respond)});
+      changed_.notify_all();
+    } else if (path == "/echo" || path == "/form") {
+      response.body = std::move(request.body);
+      const std::lock_guard lock(mutex_);
+      threads_.emplace_back(
+          [respond = std::move(respond), response = std::move(response)] { respond(response); });
+    } else if (path == "/large") {
+      response.body = "[" + std::string(2998, '1') + "]";
+      respond(std::move(response));
+    } else if (path == "/stream" || path == "/endless") {
+      response.body = "start";
+      response.next_chunk = [left = path == "/stream" ? 5 : -1](std::string* chunk) mutable {
+        chunk->append(left < 0 ? 100'000 : 1000, 'x');
+        return left < 0 || --left > 0;
+      };
+      respond(std::move(response));
+    } else if (path == "/twice") {
+      respond(response);
+      response.body = "second";
+      respond(std::move(response));
+    } else if (path != "/drop") {
+      respond(std::move(response));
+    }
+  }
+
+  // Waits (at most 10 s) until `count` requests are held in all.
+  bool WaitHeld(size_t count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(10), [&] { return held_.size() >= count; });
+  }
+  void Answer(size_t index, std::string body) {
+    HttpResponse response;
+    response.body = std::move(body);
+    Held(index).respond(std::move(response));
+  }
+  std::shared_ptr<service::CancelToken> cancel(size_t index) { return Held(index).request.cancel; }
+  service::Clock::time_point deadline(size_t index) { return Held(index).request.deadline; }
+  // Forgets all held requests, unanswered ones too.
+  void Release() {
+    std::vector<HeldRequest> held;
+    const std::lock_guard lock(mutex_);
+    held.swap(held_);
+  }
+
+ private:
+  struct HeldRequest {
+    HttpRequest request;
+    HttpRespond respond;
+  };
+  HeldRequest Held(size_t index) {
+    const std::lock_guard lock(mutex_);
+    return held_.at(index);
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<HeldRequest> held_;     // guarded by mutex_
+  std::vector<std::thread> threads_;  // guarded by mutex_
+};
+
+}  // namespace pergola::gateway::testing
