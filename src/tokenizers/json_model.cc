@@ -1,8 +1,11 @@
 // The `model` entry of tokenizer.json: vocabulary and merges.
 #include <simdjson.h>
 
+#include <array>
+#include <span>
 #include <utility>
 
+#include "tokenizers/bpe.h"
 #include "tokenizers/json_parts.h"
 #include "tokenizers/vocabulary.h"
 #include "tokenizers/wordpiece.h"
@@ -49,12 +52,85 @@ Result<std::unique_ptr<TokenModel>> ParseWordPiece(const JsonElement& model,
   return std::unique_ptr<TokenModel>(std::move(word_piece));
 }
 
+// ["a", "b"], or in older files "a b".
+bool ParseMerge(const JsonElement& element, Merge* merge) {
+  std::string_view line;
+  if (element.get(line) == simdjson::SUCCESS) {
+    const size_t space = line.find(' ');
+    if (space == std::string_view::npos) return false;
+    *merge = {line.substr(0, space), line.substr(space + 1)};
+    return merge->right.find(' ') == std::string_view::npos;
+  }
+  simdjson::dom::array pair;
+  if (element.get(pair) != simdjson::SUCCESS) return false;
+  auto part = pair.begin();
+  const auto next = [&](std::string_view* text) {
+    if (part == pair.end() || (*part).get(*text) != simdjson::SUCCESS) return false;
+    ++part;
+    return true;
+  };
+  return next(&merge->left) && next(&merge->right) && part == pair.end();
+}
+
+Status ParseMerges(const simdjson::dom::array& merges, const std::string& place, Bpe* bpe) {
+  std::array<Merge, 512> block;
+  size_t count = 0;
+  size_t index = 0;
+  for (const JsonElement element : merges) {
+    if (!ParseMerge(element, &block[count])) {
+      return InvalidArgumentError(place + ".merges[" + std::to_string(index) +
+                                  "] is not a pair of tokens");
+    }
+    ++index;
+    if (++count < block.size()) continue;
+    PERGOLA_RETURN_IF_ERROR(bpe->AddMerges(block));
+    count = 0;
+  }
+  return bpe->AddMerges(std::span(block).first(count));
+}
+
+// What continues or ends a word in a BPE of the old kind.
+Status RefuseAffixes(const JsonElement& model, const std::string& place) {
+  for (const char* field : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+    PERGOLA_ASSIGN_OR_RETURN(std::string_view affix, JsonString(model, field, place, ""));
+    if (!affix.empty()) return UnsupportedError(field, place);
+  }
+  JsonElement dropout;
+  double rate = 0;
+  if (model["dropout"].get(dropout) == simdjson::SUCCESS && !dropout.is_null() &&
+      (dropout.get(rate) != simdjson::SUCCESS || rate != 0)) {
+    return UnsupportedError("dropout", place);
+  }
+  return OkStatus();
+}
+
+Result<std::unique_ptr<TokenModel>> ParseBpe(const JsonElement& model, const std::string& place) {
+  PERGOLA_RETURN_IF_ERROR(RefuseAffixes(model, place));
+  BpeOptions options;
+  PERGOLA_ASSIGN_OR_RETURN(options.unk_token, JsonString(model, "unk_token", place, ""));
+  PERGOLA_ASSIGN_OR_RETURN(options.byte_fallback, JsonBool(model, "byte_fallback", place, false));
+  PERGOLA_ASSIGN_OR_RETURN(options.fuse_unk, JsonBool(model, "fuse_unk", place, false));
+  PERGOLA_ASSIGN_OR_RETURN(options.ignore_merges, JsonBool(model, "ignore_merges", place, false));
+  simdjson::dom::array merges;
+  if (model["merges"].get(merges) != simdjson::SUCCESS) {
+    return JsonTypeError(place, "merges", "an array");
+  }
+  size_t num_merges = merges.size();  // saturates at 2^24 - 1
+  if (num_merges >= 0xFFFFFF) return InvalidArgumentError(place + ": too many merges");
+  PERGOLA_ASSIGN_OR_RETURN(Vocabulary vocabulary, ParseVocabulary(model, place));
+  PERGOLA_ASSIGN_OR_RETURN(auto bpe,
+                           Bpe::Make(std::move(vocabulary), std::move(options), num_merges));
+  PERGOLA_RETURN_IF_ERROR(ParseMerges(merges, place, bpe.get()));
+  return std::unique_ptr<TokenModel>(std::move(bpe));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TokenModel>> ParseTokenModel(const JsonElement& element,
                                                     const std::string& place) {
   PERGOLA_ASSIGN_OR_RETURN(std::string_view type, JsonString(element, "type", place, "BPE"));
   if (type == "WordPiece") return ParseWordPiece(element, place);
+  if (type == "BPE") return ParseBpe(element, place);
   return UnsupportedError(type, place);
 }
 

@@ -26,15 +26,16 @@ struct ModelToken {
 struct ModelScratch {
   struct Symbol {
     TokenId id;
-    int32_t previous;
-    int32_t next;
     uint32_t begin;
     uint32_t end;
+    int32_t previous;
+    int32_t next;
   };
   struct Candidate {
     uint32_t rank;
     uint32_t left;  // index of the left symbol
     TokenId merged;
+    uint32_t end;  // of the right symbol when the pair was looked up
   };
   std::vector<Symbol> symbols;
   std::vector<Candidate> candidates;
