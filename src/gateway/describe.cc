@@ -57,7 +57,7 @@ void Details(const service::ModelInfo& info, std::string* out) {
   Key("details", out);
   out->push_back('{');
   Text("parent_model", "", out);
-  Text("format", info.quantisation.starts_with("Q") ? "gguf" : "safetensors", out);
+  Text("format", "", out);  // ModelInfo does not say
   Text("family", info.architecture, out);
   Key("families", out);
   out->push_back('[');

@@ -37,7 +37,7 @@ Exchange::~Exchange() {
 }
 
 void Exchange::StartDeadline(service::Clock::time_point deadline, Failure failure) {
-  deadline_ = deadline;
+  request_.deadline = deadline;
   const std::lock_guard lock(ticket_mutex_);
   ticket_ = parts_.timer->Add(deadline, [weak = weak_from_this(), failure = std::move(failure)] {
     const std::shared_ptr<Exchange> exchange = weak.lock();

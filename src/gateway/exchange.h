@@ -46,11 +46,12 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   const Route* route() const { return route_; }  // null: no such route
   Envelope envelope() const { return envelope_; }
   void set_envelope(Envelope envelope) { envelope_ = envelope; }
-  service::Clock::time_point deadline() const { return deadline_; }
+  // The request's own, which the server watches, unless StartDeadline set another.
+  service::Clock::time_point deadline() const { return request_.deadline; }
+  bool expired() const { return service::Clock::now() >= deadline(); }
 
-  // At `deadline` the request is cancelled and answered with `failure`.
+  // At `deadline` the request is cancelled and answered with `failure`. Before the work begins.
   void StartDeadline(service::Clock::time_point deadline, Failure failure);
-  bool expired() const { return service::Clock::now() >= deadline_; }
 
   void Send(HttpResponse response);
   void SendJson(std::string body);
@@ -66,7 +67,6 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   HttpRespond respond_;
   const Route* route_;
   std::atomic<Envelope> envelope_;
-  service::Clock::time_point deadline_ = service::Clock::time_point::max();
   std::mutex ticket_mutex_;  // guards ticket_
   std::optional<DeadlineTimer::Ticket> ticket_;
   std::atomic<bool> answered_ = false;

@@ -112,7 +112,7 @@ void AppendOperation(const Route& route, std::string* out) {
     out->append(
         ",\"parameters\":[{\"name\":\"id\",\"in\":\"path\",\"required\":true,\"description\":"
         "\"As /v1/models lists it; a slash may stand plain or encoded\","
-        "\"schema\":{\"type\":\"string\",\"minLength\":1}}]");
+        "\"schema\":{\"type\":\"string\",\"pattern\":\"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}$\"}}]");
   }
   if (route.takes_body()) {
     out->append(

@@ -1,6 +1,5 @@
 #include "gateway/routes.h"
 
-#include <charconv>
 #include <utility>
 
 #include "core/check.h"
@@ -45,25 +44,6 @@ std::vector<HttpHeader> AnswerHeaders(const EmbedAnswer& answer,
 Failure DeadlinePassed() {
   return {DeadlineExceededError("the deadline of the request passed before it was answered"), "",
           "", false};
-}
-
-// x-request-timeout-ms, at most `options.max_timeout`; else the default.
-MaybeFailure ReadTimeout(const RoutesOptions& options, const HttpRequest& request,
-                         std::chrono::milliseconds* timeout) {
-  *timeout = options.default_timeout;
-  const std::optional<std::string_view> header = request.header("x-request-timeout-ms");
-  if (!header) return std::nullopt;
-  int64_t value = 0;
-  const char* end = header->data() + header->size();
-  const auto [rest, error] = std::from_chars(header->data(), end, value);
-  if (error == std::errc::result_out_of_range) value = options.max_timeout.count();
-  if ((error != std::errc() && error != std::errc::result_out_of_range) || rest != end ||
-      value < 0) {
-    return Failure::Invalid("", "x-request-timeout-ms is '" + Excerpt(*header, 40) +
-                                    "', it must be a number of milliseconds");
-  }
-  *timeout = std::min(std::chrono::milliseconds(value), options.max_timeout);
-  return std::nullopt;
 }
 
 std::string_view AbilityOf(Action action) {
@@ -152,12 +132,11 @@ void Routes::State::AnswerGet(const ExchangePtr& exchange) {
 }
 
 void Routes::State::AnswerPost(const ExchangePtr& exchange) {
-  std::chrono::milliseconds timeout;
-  if (MaybeFailure failure = ReadTimeout(options, exchange->request(), &timeout)) {
-    return exchange->Fail(*failure);
+  HttpRequest& request = exchange->request();
+  if (request.deadline == Clock::time_point::max()) {
+    exchange->StartDeadline(request.received + options.default_timeout, DeadlinePassed());
   }
-  exchange->StartDeadline(exchange->request().received + timeout, DeadlinePassed());
-  if (exchange->request().body.size() <= static_cast<size_t>(options.inline_body_bytes)) {
+  if (request.body.size() <= static_cast<size_t>(options.inline_body_bytes)) {
     return Run(exchange);
   }
   pool.Post([this, exchange] { Run(exchange); });

@@ -40,8 +40,8 @@ struct RoutesOptions {
   bool allow_any_dimensions = false;           // though the model declares Matryoshka widths
   bool open_metrics = false;                   // /metrics without a key
   bool open_docs = false;                      // /docs and /openapi.json without a key
+  // For a request that comes without a deadline (HttpRequest::deadline); the server sets one.
   std::chrono::milliseconds default_timeout{300'000};
-  std::chrono::milliseconds max_timeout{3'600'000};  // of x-request-timeout-ms
   std::string version = PERGOLA_VERSION;
 
   int num_workers = 2;
