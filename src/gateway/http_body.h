@@ -4,8 +4,8 @@
 //   auto step = decoder.Feed(buffer);     // step.consumed bytes are done with
 //   if (step.state == BodyDecoder::State::kDone) Use(decoder.TakeBody());
 //
-// As strict as http_head.h, and for the same reason. Not Beast's parser: fed "0x10" or "+3" as a
-// chunk size in small pieces, that of Boost 1.81 fails an assertion or waits for ever. Does no
+// As strict as http_head.h, and for the same reason. Not Beast's parser: Boost 1.81's waits for
+// ever on the chunk size "0x10" and fails an assertion on a trailer without a colon. Does no
 // content decoding (gzip.h).
 #pragma once
 
