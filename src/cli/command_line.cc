@@ -12,6 +12,7 @@ int Main(int argc, char** argv) {
   AddServe(app, &run);
   AddPull(app, &run);
   AddModels(app, &run);
+  AddTokenize(app, &run);
   AddInspect(app, &run);
   AddVersion(app, &run);
   try {
