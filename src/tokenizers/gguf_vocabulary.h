@@ -1,0 +1,29 @@
+// Tokenizers from the vocabulary inside a GGUF file.
+//
+//   PERGOLA_ASSIGN_OR_RETURN(auto source, formats::OpenTensorSource("model.gguf"));
+//   PERGOLA_ASSIGN_OR_RETURN(auto tokenizer, LoadTokenizerGguf(*source));
+//
+// `tokenizer.ggml.model` says which kind:
+//   "bert"   WordPiece. Pieces at the start of a word are stored with U+2581 before them, pieces
+//   inside a
+//            word bare; here they become "piece" and "##piece". Whether the model is cased is not
+//            stored: a vocabulary with a capital letter is taken as cased.
+//   "llama"  SentencePiece BPE with scores. The merges that the Hugging Face tokenizer has are made
+//   again:
+//            every split of a piece into two pieces, by falling score of the whole, then by falling
+//            length of the left part.
+// Others are UNIMPLEMENTED.
+#pragma once
+
+#include <memory>
+
+#include "formats/tensor_source.h"
+#include "tokenizers/tokenizer.h"
+
+namespace pergola::tokenizers {
+
+// The source need not outlive the tokenizer. NOT_FOUND when there is no vocabulary,
+// INVALID_ARGUMENT naming the key that is missing or wrong.
+Result<std::unique_ptr<Tokenizer>> LoadTokenizerGguf(const formats::TensorSource& source);
+
+}  // namespace pergola::tokenizers
