@@ -53,6 +53,14 @@ inline VecI MulAddPairs(VecI a, VecI b) {
 
 // Keeps an accumulator in a register: g++ 12 moves some through the stack otherwise.
 inline void KeepInRegister(VecF& value) { asm("" : "+v"(value)); }
-inline void KeepInRegister(VecI& value) { asm("" : "+v"(value)); }
+// A zero of its own for every sum, for the same reason as AddTo.
+inline VecI Zero() {
+  VecI zero = {};
+  asm("" : "+v"(zero));
+  return zero;
+}
+// sum += value in the register of `sum`: left to itself g++ 12 copies and spills half of a tile's
+// sums.
+inline void AddTo(VecI& sum, VecI value) { asm("vpaddd %1, %0, %0" : "+v"(sum) : "v"(value)); }
 
 }  // namespace

@@ -74,10 +74,8 @@ inline void KeepInRegister([[maybe_unused]] VecF& value) {
   asm("" : "+x"(value));
 #endif
 }
-inline void KeepInRegister([[maybe_unused]] VecI& value) {
-#if defined(__SSE2__)
-  asm("" : "+x"(value));
-#endif
-}
+inline VecI Zero() { return VecI{}; }
+// sum += value
+inline void AddTo(VecI& sum, VecI value) { sum += value; }
 
 }  // namespace

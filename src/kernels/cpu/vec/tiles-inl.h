@@ -92,7 +92,12 @@ void RunTile(const I16Tile& tile) {
   constexpr int kPairs = static_cast<int>(kBlock) / 2;
   const int64_t blocks = tile.depth / kBlock;
   for (int64_t block = 0; block < blocks; ++block) {
-    VecI acc[kRows][kVecs] = {};
+    VecI acc[kRows][kVecs];
+#pragma GCC unroll 16
+    for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 16
+      for (int vec = 0; vec < kVecs; ++vec) acc[row][vec] = Zero();
+    }
     const int16_t* a = tile.a + block * kBlock;
     const int16_t* b = tile.b + block * kBlock * kPanelCols;
     for (int pair = 0; pair < kPairs; ++pair) {
@@ -109,8 +114,7 @@ void RunTile(const I16Tile& tile) {
         const VecI activation = SetInt(two);
 #pragma GCC unroll 16
         for (int vec = 0; vec < kVecs; ++vec) {
-          acc[row][vec] += MulAddPairs(activation, weights[vec]);
-          KeepInRegister(acc[row][vec]);
+          AddTo(acc[row][vec], MulAddPairs(activation, weights[vec]));
         }
       }
       a += 2;
