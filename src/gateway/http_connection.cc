@@ -5,7 +5,6 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <charconv>
@@ -59,19 +58,18 @@ std::string HexLine(size_t number) {
   return std::string(digits, end) + "\r\n";
 }
 
-}  // namespace
-
 // Thread-confined to its network thread. Owned by its coroutine and by callbacks that are under
 // way.
-class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
+class HttpConnection : public ManagedConnection,
+                       public std::enable_shared_from_this<HttpConnection> {
  public:
   HttpConnection(std::shared_ptr<ConnectionSet> set, std::unique_ptr<HttpStream> stream,
                  std::string peer);
-  ~HttpConnection();
+  ~HttpConnection() override;
 
   void Start();
-  void Close();
-  void Wake();
+  void Close() override;
+  void Wake() override;
 
  private:
   // What came of waiting for a part of a request.
@@ -139,7 +137,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   int64_t requests_ = 0;  // heads read
   bool idle_ = false;
   bool busy_ = false;
-  std::list<HttpConnection*>::iterator idle_place_;
+  ConnectionSet::IdlePlace idle_place_;
   HttpResponse refusal_;
   Current current_;
 };
@@ -147,26 +145,24 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 HttpConnection::HttpConnection(std::shared_ptr<ConnectionSet> set,
                                std::unique_ptr<HttpStream> stream, std::string peer)
     : set_(std::move(set)),
-      server_(set_->server_),
+      server_(set_->server()),
       stream_(std::move(stream)),
       peer_(std::move(peer)),
-      event_(set_->io_) {
-  set_->all_.insert(this);
-  ++server_->connections;
+      event_(set_->io()) {
+  set_->Add(this);
 }
 
 HttpConnection::~HttpConnection() {
   BecomeQuiet();
   LeaveIdle();
-  set_->all_.erase(this);
-  --server_->connections;
+  set_->Remove(this);
 }
 
 void HttpConnection::Start() {
   EnterIdle();
   // An exception (out of memory) ends this connection alone.
   asio::co_spawn(
-      set_->io_, [self = shared_from_this()] { return self->Run(); },
+      set_->io(), [self = shared_from_this()] { return self->Run(); },
       [self = shared_from_this()](std::exception_ptr) { self->Close(); });
 }
 
@@ -228,17 +224,13 @@ void HttpConnection::EnterIdle() {
   BecomeQuiet();
   if (idle_ || closed_) return;
   idle_ = true;
-  idle_place_ = set_->idle_.insert(set_->idle_.end(), this);
-  ++set_->idle_count_;
-  ++server_->idle_connections;
+  idle_place_ = set_->EnterIdle(this);
 }
 
 void HttpConnection::LeaveIdle() {
   if (!idle_) return;
   idle_ = false;
-  set_->idle_.erase(idle_place_);
-  --set_->idle_count_;
-  --server_->idle_connections;
+  set_->LeaveIdle(idle_place_);
 }
 
 HttpConnection::Next HttpConnection::Refuse(HttpResponse response) {
@@ -684,57 +676,11 @@ void HttpConnection::Log(int status) {
   options().observer(current_.log);
 }
 
-void ServerShared::BecameBusy() {
-  const std::lock_guard lock(busy_mutex_);
-  ++busy_;
-}
+}  // namespace
 
-void ServerShared::BecameQuiet() {
-  const std::lock_guard lock(busy_mutex_);
-  if (--busy_ == 0) quiet_.notify_all();
-}
-
-bool ServerShared::WaitUntilQuiet(std::chrono::milliseconds limit) {
-  std::unique_lock lock(busy_mutex_);
-  return quiet_.wait_for(lock, limit, [this] { return busy_ == 0; });
-}
-
-void ConnectionSet::Adopt(int fd, std::shared_ptr<TlsContext> tls, std::string peer) {
-  std::make_shared<HttpConnection>(shared_from_this(), HttpStream::Adopt(io_, fd, std::move(tls)),
-                                   std::move(peer))
-      ->Start();
-}
-
-bool ConnectionSet::EvictOldestIdle() {
-  if (idle_.empty()) return false;
-  ++server_->connections_evicted;
-  idle_.front()->Close();  // leaves the list
-  return true;
-}
-
-void ConnectionSet::WakeIdle() {
-  for (HttpConnection* connection : idle_) connection->Wake();
-}
-
-void ConnectionSet::CloseAll() {
-  for (HttpConnection* connection : all_) connection->Close();
-}
-
-void ConnectionSet::Post(std::function<void()> work) {
-  {
-    const std::lock_guard lock(post_mutex_);
-    if (retired_) return;
-    if (!io_.get_executor().running_in_this_thread()) {
-      asio::post(io_, std::move(work));
-      return;
-    }
-  }
-  work();
-}
-
-void ConnectionSet::Retire() {
-  const std::lock_guard lock(post_mutex_);
-  retired_ = true;
+void StartConnection(std::shared_ptr<ConnectionSet> set, std::unique_ptr<HttpStream> stream,
+                     std::string peer) {
+  std::make_shared<HttpConnection>(std::move(set), std::move(stream), std::move(peer))->Start();
 }
 
 }  // namespace pergola::gateway

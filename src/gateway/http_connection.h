@@ -4,108 +4,19 @@
 // A coroutine on one network thread runs it from handshake to close; callbacks of the stream, of
 // the handler and of worker threads only note what happened and wake it. While a request is with
 // the handler one read stays under way, so that the end of the stream (the client went away) is
-// seen and pipelined bytes wait in the buffer. Made by http_server.cc; not for others.
+// seen and pipelined bytes wait in the buffer. Started by connection_set.cc; not for others.
 #pragma once
 
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <functional>
-#include <list>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <unordered_set>
 
-#include "gateway/byte_budget.h"
-#include "gateway/http_server.h"
+#include "gateway/connection_set.h"
 #include "gateway/http_stream.h"
-#include "gateway/request_gate.h"
-
-namespace boost::asio {
-class io_context;
-}
 
 namespace pergola::gateway {
 
-class HttpConnection;
-
-// Work that must not run on a network thread. Thread-safe.
-class WorkerPool {
- public:
-  virtual ~WorkerPool() = default;
-  virtual void Run(std::function<void()> work) = 0;
-};
-
-// What all connections of a server share. Thread-safe; immutable but for the counters.
-struct ServerShared {
-  ServerShared(HttpServerOptions given, std::shared_ptr<HttpHandler> given_handler,
-               std::unique_ptr<ApiKeys> given_keys)
-      : options(std::move(given)),
-        handler(std::move(given_handler)),
-        keys(std::move(given_keys)),
-        gate(options, *handler, keys.get()),
-        body_budget(
-            std::make_shared<ByteBudget>(static_cast<uint64_t>(options.body_budget_bytes))) {}
-
-  const HttpServerOptions options;
-  const std::shared_ptr<HttpHandler> handler;  // second owner: the caller of HttpServer::Start
-  const std::unique_ptr<ApiKeys> keys;
-  const RequestGate gate;
-  const std::shared_ptr<ByteBudget> body_budget;  // second owners: the requests in work
-  std::shared_ptr<TlsContext> tls;                // null: plain. Second owners: the connections
-  WorkerPool* workers = nullptr;                  // outlives all connections
-
-  std::atomic<bool> draining = false;
-  std::atomic<int64_t> connections = 0;
-  std::atomic<int64_t> idle_connections = 0;
-  std::atomic<int64_t> requests_in_work = 0;
-  std::atomic<int64_t> connections_accepted = 0;
-  std::atomic<int64_t> connections_evicted = 0;
-
-  // Connections that are neither idle nor closing: Drain waits until there is none.
-  void BecameBusy();
-  void BecameQuiet();
-  bool WaitUntilQuiet(std::chrono::milliseconds limit);
-
- private:
-  std::mutex busy_mutex_;
-  std::condition_variable quiet_;
-  int64_t busy_ = 0;  // guarded by busy_mutex_
-};
-
-// The connections of one network thread. Thread-confined to it, but for Post, Retire and
-// idle_count.
-class ConnectionSet : public std::enable_shared_from_this<ConnectionSet> {
- public:
-  // `io` is not used after Retire.
-  ConnectionSet(std::shared_ptr<ServerShared> server, boost::asio::io_context& io)
-      : server_(std::move(server)), io_(io) {}
-
-  // Starts a connection on the connected socket `fd`, which it owns from now on.
-  void Adopt(int fd, std::shared_ptr<TlsContext> tls, std::string peer);
-  // Closes the connection that waits longest for a request. False: none waits.
-  bool EvictOldestIdle();
-  // Wakes the waiting ones: they close if the server drains.
-  void WakeIdle();
-  void CloseAll();
-
-  // Runs `work` on the network thread, at once when called there; drops it after Retire.
-  // Second owner of the set (shared_from_this): requests whose handler has not answered yet.
-  void Post(std::function<void()> work);
-  // From now on nothing is posted any more.
-  void Retire();
-  int64_t idle_count() const { return idle_count_.load(std::memory_order_relaxed); }
-
- private:
-  friend class HttpConnection;
-  const std::shared_ptr<ServerShared> server_;  // second owner: the server
-  boost::asio::io_context& io_;
-  std::unordered_set<HttpConnection*> all_;  // each owns itself while its coroutine runs
-  std::list<HttpConnection*> idle_;          // longest waiting first
-  std::atomic<int64_t> idle_count_ = 0;
-  std::mutex post_mutex_;
-  bool retired_ = false;  // guarded by post_mutex_
-};
+// Runs on the set's thread until either side closes. `peer`: for the log.
+void StartConnection(std::shared_ptr<ConnectionSet> set, std::unique_ptr<HttpStream> stream,
+                     std::string peer);
 
 }  // namespace pergola::gateway

@@ -16,7 +16,7 @@
 #include <thread>
 #include <utility>
 
-#include "gateway/http_connection.h"
+#include "gateway/connection_set.h"
 #include "gateway/http_listener.h"
 #include "gateway/request_id.h"
 #include "gateway/response_head.h"

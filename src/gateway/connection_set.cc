@@ -1,0 +1,84 @@
+#include "gateway/connection_set.h"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "gateway/http_connection.h"
+
+namespace pergola::gateway {
+
+void ServerShared::BecameBusy() {
+  const std::lock_guard lock(busy_mutex_);
+  ++busy_;
+}
+
+void ServerShared::BecameQuiet() {
+  const std::lock_guard lock(busy_mutex_);
+  if (--busy_ == 0) quiet_.notify_all();
+}
+
+bool ServerShared::WaitUntilQuiet(std::chrono::milliseconds limit) {
+  std::unique_lock lock(busy_mutex_);
+  return quiet_.wait_for(lock, limit, [this] { return busy_ == 0; });
+}
+
+void ConnectionSet::Adopt(int fd, std::shared_ptr<TlsContext> tls, std::string peer) {
+  StartConnection(shared_from_this(), HttpStream::Adopt(io_, fd, std::move(tls)), std::move(peer));
+}
+
+void ConnectionSet::Add(ManagedConnection* connection) {
+  all_.insert(connection);
+  ++server_->connections;
+}
+
+void ConnectionSet::Remove(ManagedConnection* connection) {
+  all_.erase(connection);
+  --server_->connections;
+}
+
+ConnectionSet::IdlePlace ConnectionSet::EnterIdle(ManagedConnection* connection) {
+  ++idle_count_;
+  ++server_->idle_connections;
+  return idle_.insert(idle_.end(), connection);
+}
+
+void ConnectionSet::LeaveIdle(IdlePlace place) {
+  idle_.erase(place);
+  --idle_count_;
+  --server_->idle_connections;
+}
+
+bool ConnectionSet::EvictOldestIdle() {
+  if (idle_.empty()) return false;
+  ++server_->connections_evicted;
+  idle_.front()->Close();  // leaves the list
+  return true;
+}
+
+void ConnectionSet::WakeIdle() {
+  for (ManagedConnection* connection : idle_) connection->Wake();
+}
+
+void ConnectionSet::CloseAll() {
+  for (ManagedConnection* connection : all_) connection->Close();
+}
+
+void ConnectionSet::Post(std::function<void()> work) {
+  {
+    const std::lock_guard lock(post_mutex_);
+    if (retired_) return;
+    if (!io_.get_executor().running_in_this_thread()) {
+      boost::asio::post(io_, std::move(work));
+      return;
+    }
+  }
+  work();
+}
+
+void ConnectionSet::Retire() {
+  const std::lock_guard lock(post_mutex_);
+  retired_ = true;
+}
+
+}  // namespace pergola::gateway

@@ -1,0 +1,123 @@
+// What the connections of a server share, and those of one network thread together: who is idle,
+// who is to be closed, how other threads reach them. Made by http_server.cc; not for others.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_set>
+
+#include "gateway/byte_budget.h"
+#include "gateway/http_server.h"
+#include "gateway/http_stream.h"
+#include "gateway/request_gate.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace pergola::gateway {
+
+// Work that must not run on a network thread. Thread-safe.
+class WorkerPool {
+ public:
+  virtual ~WorkerPool() = default;
+  virtual void Run(std::function<void()> work) = 0;
+};
+
+// What all connections of a server share. Thread-safe; immutable but for the counters.
+struct ServerShared {
+  ServerShared(HttpServerOptions given, std::shared_ptr<HttpHandler> given_handler,
+               std::unique_ptr<ApiKeys> given_keys)
+      : options(std::move(given)),
+        handler(std::move(given_handler)),
+        keys(std::move(given_keys)),
+        gate(options, *handler, keys.get()),
+        body_budget(
+            std::make_shared<ByteBudget>(static_cast<uint64_t>(options.body_budget_bytes))) {}
+
+  const HttpServerOptions options;
+  const std::shared_ptr<HttpHandler> handler;  // second owner: the caller of HttpServer::Start
+  const std::unique_ptr<ApiKeys> keys;
+  const RequestGate gate;
+  const std::shared_ptr<ByteBudget> body_budget;  // second owners: the requests in work
+  std::shared_ptr<TlsContext> tls;                // null: plain. Second owners: the connections
+  WorkerPool* workers = nullptr;                  // outlives all connections
+
+  std::atomic<bool> draining = false;
+  std::atomic<int64_t> connections = 0;
+  std::atomic<int64_t> idle_connections = 0;
+  std::atomic<int64_t> requests_in_work = 0;
+  std::atomic<int64_t> connections_accepted = 0;
+  std::atomic<int64_t> connections_evicted = 0;
+
+  // Connections that are neither idle nor closing: Drain waits until there is none.
+  void BecameBusy();
+  void BecameQuiet();
+  bool WaitUntilQuiet(std::chrono::milliseconds limit);
+
+ private:
+  std::mutex busy_mutex_;
+  std::condition_variable quiet_;
+  int64_t busy_ = 0;  // guarded by busy_mutex_
+};
+
+// A connection as the set sees it. Thread-confined to its network thread.
+class ManagedConnection {
+ public:
+  virtual ~ManagedConnection() = default;
+  // At once, whatever it does; its coroutine ends soon after.
+  virtual void Close() = 0;
+  // If it waits for a request: looks again whether it should.
+  virtual void Wake() = 0;
+};
+
+// The connections of one network thread. Thread-confined to it, but for Post, Retire and
+// idle_count.
+class ConnectionSet : public std::enable_shared_from_this<ConnectionSet> {
+ public:
+  // `io` is not used after Retire.
+  ConnectionSet(std::shared_ptr<ServerShared> server, boost::asio::io_context& io)
+      : server_(std::move(server)), io_(io) {}
+
+  // Starts a connection on the connected socket `fd`, which it owns from now on.
+  void Adopt(int fd, std::shared_ptr<TlsContext> tls, std::string peer);
+  // Closes the connection that waits longest for a request. False: none waits.
+  bool EvictOldestIdle();
+  // Wakes the waiting ones: they close if the server drains.
+  void WakeIdle();
+  void CloseAll();
+
+  // Runs `work` on the network thread, at once when called there; drops it after Retire.
+  // Second owner of the set (shared_from_this): requests whose handler has not answered yet.
+  void Post(std::function<void()> work);
+  // From now on nothing is posted any more.
+  void Retire();
+  int64_t idle_count() const { return idle_count_.load(std::memory_order_relaxed); }
+
+  // For connections: each adds and removes itself, and stands in the line of the idle ones or not.
+  using IdlePlace = std::list<ManagedConnection*>::iterator;
+  void Add(ManagedConnection* connection);
+  void Remove(ManagedConnection* connection);
+  IdlePlace EnterIdle(ManagedConnection* connection);
+  void LeaveIdle(IdlePlace place);
+
+  const std::shared_ptr<ServerShared>& server() const { return server_; }
+  boost::asio::io_context& io() { return io_; }
+
+ private:
+  const std::shared_ptr<ServerShared> server_;  // second owner: the server
+  boost::asio::io_context& io_;
+  std::unordered_set<ManagedConnection*> all_;  // each owns itself while its coroutine runs
+  std::list<ManagedConnection*> idle_;          // longest waiting first
+  std::atomic<int64_t> idle_count_ = 0;
+  std::mutex post_mutex_;
+  bool retired_ = false;  // guarded by post_mutex_
+};
+
+}  // namespace pergola::gateway
