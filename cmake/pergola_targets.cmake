@@ -121,8 +121,8 @@ function(pergola_isa_flags target)
     endif()
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       # Without the first g++ 12 keeps two copies of each accumulator of a tile and spills half of them;
-      # the second is for its own avx512fintrin.h.
-      list(APPEND flags -fno-tree-ter -Wno-maybe-uninitialized)
+      # the others are for its own avx512fintrin.h.
+      list(APPEND flags -fno-tree-ter -Wno-maybe-uninitialized -Wno-uninitialized)
     endif()
     # -O3 also in sanitizer builds: kernels at -O0 would take minutes. -fno-math-errno: a square root is
     # an instruction, never a call.

@@ -86,7 +86,7 @@ inline constexpr int64_t RoundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 inline constexpr int64_t AttentionScratchFloats(int64_t width) {
-  return kQueryBlock * (kKeyTile + RoundUp(width, kPanelCols) + 2);
+  return kQueryBlock * (kKeyTile + RoundUp(width, kPanelCols) + 1 + kPanelCols);
 }
 
 struct NormTask {

@@ -53,7 +53,7 @@ struct AttentionState {
   float* scores;   // [kQueryBlock][kKeyTile]
   float* sums;     // [kQueryBlock][padded]
   float* maximum;  // [kQueryBlock]
-  float* total;    // [kQueryBlock]
+  float* total;    // [kQueryBlock][16], by lane: reduced only once, at the end
   int64_t padded;  // W rounded up to 16
 
   explicit AttentionState(const AttentionTask& task)
@@ -95,42 +95,72 @@ inline void AddDistanceBias(const AttentionTask& task, int64_t query, int64_t ke
   }
 }
 
-// Turns one query's raw scores into probabilities relative to the new running maximum and brings
-// what was summed before to the same base. `count` is a multiple of 16.
+// Scales one query's raw scores, hides what it may not see and returns the new running maximum.
+// kMasked = false where every key of the tile is seen: the same bits, cheaper.
+template <bool kMasked>
+inline float PrepareScores(const AttentionTask& task, int64_t query, int64_t key_begin,
+                           int64_t count, float maximum, float* scores) {
+  const KeyRange seen = VisibleKeys(task, query, query);
+  const VecI begin = SetInt(static_cast<int32_t>(seen.begin - key_begin));
+  const VecI end = SetInt(static_cast<int32_t>(seen.end - key_begin));
+  const VecF scale = Set(task.scale);
+  if (task.distance_bias != nullptr) {
+    for (int64_t i = 0; i < count; i += kLanes) Store(scores + i, Load(scores + i) * scale);
+    AddDistanceBias(task, query, key_begin, count, scores);
+  }
+  VecF largest = Set(maximum);
+  for (int64_t i = 0; i < count; i += kLanes) {
+    VecF score = Load(scores + i);
+    if (task.distance_bias == nullptr) score = score * scale;
+    if constexpr (kMasked) {
+      const VecI key = Iota() + static_cast<int32_t>(i);
+      score = ((key >= begin) & (key < end)) ? score : Set(kNoScore);
+    }
+    Store(scores + i, score);
+    largest = Max(largest, score);
+  }
+  return ReduceMax(largest);
+}
+
+// Turns scores into probabilities relative to `base`; returns their sums by lane.
+template <bool kMasked>
+inline VecF Exponentiate(VecF base, int64_t count, float* scores) {
+  VecF total = {};
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const VecF score = Load(scores + i);
+    VecF probability = ExpOfNegative(score - base);
+    if constexpr (kMasked) probability = score > kNoScore ? probability : VecF{};
+    Store(scores + i, probability);
+    total += probability;
+  }
+  return total;
+}
+
+// One query's softmax over a key tile: probabilities relative to the new running maximum, and what
+// was summed before brought to the same base. `count` is a multiple of 16.
 inline void SoftmaxTileRow(const AttentionTask& task, const AttentionState& state, int64_t row,
                            int64_t key_begin, int64_t count) {
   const int64_t query = task.query_begin + row;
   const KeyRange seen = VisibleKeys(task, query, query);
-  const VecI begin = SetInt(static_cast<int32_t>(seen.begin - key_begin));
-  const VecI end = SetInt(static_cast<int32_t>(seen.end - key_begin));
+  const bool all_seen = seen.begin <= key_begin && key_begin + count <= seen.end;
   float* scores = state.scores + row * kKeyTile;
-  const VecF scale = Set(task.scale);
-  for (int64_t i = 0; i < count; i += kLanes) Store(scores + i, Load(scores + i) * scale);
-  if (task.distance_bias != nullptr) AddDistanceBias(task, query, key_begin, count, scores);
-
-  VecF largest = Set(state.maximum[row]);
-  for (int64_t i = 0; i < count; i += kLanes) {
-    const VecI key = Iota() + static_cast<int32_t>(i);
-    const VecF score = ((key >= begin) & (key < end)) ? Load(scores + i) : Set(kNoScore);
-    Store(scores + i, score);
-    largest = Max(largest, score);
-  }
-  const float maximum = ReduceMax(largest);
+  const float before = state.maximum[row];
+  const float maximum = all_seen
+                            ? PrepareScores<false>(task, query, key_begin, count, before, scores)
+                            : PrepareScores<true>(task, query, key_begin, count, before, scores);
   const VecF base = Set(maximum);
-  VecF total = {};
-  for (int64_t i = 0; i < count; i += kLanes) {
-    const VecF score = Load(scores + i);
-    const VecF probability = score > kNoScore ? Exp(score - base) : VecF{};
-    Store(scores + i, probability);
-    total += probability;
+  const VecF total =
+      all_seen ? Exponentiate<false>(base, count, scores) : Exponentiate<true>(base, count, scores);
+  float* row_total = state.total + row * kPanelCols;
+  if (maximum == before) {
+    Store(row_total, Load(row_total) + total);
+    return;
   }
-  const VecF correction = Exp(Set(state.maximum[row]) - base);
-  state.total[row] = state.total[row] * correction[0] + ReduceSum(total);
-  if (maximum != state.maximum[row]) {
-    float* sums = state.sums + row * state.padded;
-    for (int64_t i = 0; i < state.padded; i += kLanes) Store(sums + i, Load(sums + i) * correction);
-    state.maximum[row] = maximum;
-  }
+  const VecF correction = ExpOfNegative(Set(before) - base);
+  Store(row_total, Load(row_total) * correction + total);
+  float* sums = state.sums + row * state.padded;
+  for (int64_t i = 0; i < state.padded; i += kLanes) Store(sums + i, Load(sums + i) * correction);
+  state.maximum[row] = maximum;
 }
 
 // sums += probabilities . values of keys [key_begin, key_end).
@@ -160,7 +190,7 @@ void AttentionBlock(const AttentionTask& task) {
   const RowTiles rows(num_queries);
   for (int64_t row = 0; row < num_queries; ++row) {
     state.maximum[row] = kNoScore;
-    state.total[row] = 0.0f;
+    Store(state.total + row * kPanelCols, VecF{});
   }
   for (int64_t i = 0; i < num_queries * state.padded; i += kLanes) Store(state.sums + i, VecF{});
 
@@ -179,7 +209,7 @@ void AttentionBlock(const AttentionTask& task) {
   }
 
   for (int64_t row = 0; row < num_queries; ++row) {
-    const VecF inverse = Set(1.0f / state.total[row]);
+    const VecF inverse = Set(1.0f / ReduceSum(Load(state.total + row * kPanelCols)));
     const float* sums = state.sums + row * state.padded;
     float* out = task.out + (task.query_begin + row) * task.out_stride;
     for (int64_t i = 0; i < task.width; i += kLanes) {

@@ -46,6 +46,13 @@ inline VecF LoadBF16(const uint16_t* source) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
 }
 
+// The largest lane.
+inline float ReduceMax(VecF value) {
+  __m128 half = _mm_max_ps(_mm256_castps256_ps128(value), _mm256_extractf128_ps(value, 1));
+  half = _mm_max_ps(half, _mm_movehl_ps(half, half));
+  return _mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half)));
+}
+
 // Per 32-bit lane: a.low * b.low + a.high * b.high of its two 16-bit halves.
 inline VecI MulAddPairs(VecI a, VecI b) {
   return reinterpret_cast<VecI>(

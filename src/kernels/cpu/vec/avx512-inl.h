@@ -45,6 +45,9 @@ inline VecF LoadBF16(const uint16_t* source) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
 }
 
+// The largest lane.
+inline float ReduceMax(VecF value) { return _mm512_reduce_max_ps(value); }
+
 // Per 32-bit lane: a.low * b.low + a.high * b.high of its two 16-bit halves.
 inline VecI MulAddPairs(VecI a, VecI b) {
   return reinterpret_cast<VecI>(

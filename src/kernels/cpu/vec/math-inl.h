@@ -9,16 +9,14 @@ namespace {
 
 using pergola::kernels::Epilogue;
 
-// e^x within 2 ulp for x in [-87.33, 88.72]; 0 below, infinity above.
-inline VecF Exp(VecF x) {
-  const VecF lowest = Set(-87.33f), highest = Set(88.72f);
-  const VecF clamped = Max(lowest, Min(highest, x));
+// e^x within 2 ulp for x in [-87.33, 88.72], the argument's range once clamped.
+inline VecF ExpInRange(VecF x) {
   // Adding 1.5 * 2^23 rounds to an integer n, which then stands in the low bits.
   const VecF magic = Set(12582912.0f);
-  const VecF shifted = MulAdd(clamped, Set(1.44269504f), magic);
+  const VecF shifted = MulAdd(x, Set(1.44269504f), magic);
   const VecF n = shifted - magic;
   // ln 2 in two parts, the first with trailing zeros so that n times it is exact.
-  VecF r = MulAdd(n, Set(-0.693359375f), clamped);
+  VecF r = MulAdd(n, Set(-0.693359375f), x);
   r = MulAdd(n, Set(2.12194440e-4f), r);
   VecF p = Set(0.0013814466740771996f);
   p = MulAdd(p, r, Set(0.008368780429036885f));
@@ -26,9 +24,23 @@ inline VecF Exp(VecF x) {
   p = MulAdd(p, r, Set(0.16666520107626973f));
   p = MulAdd(p, r, Set(0.4999999341246973f));
   p = MulAdd(p * r, r, r) + 1.0f;
-  VecF result = FromBits(Bits(p) + (Bits(shifted) << 23));
-  result = x < lowest ? VecF{} : result;
-  return x > highest ? Set(__builtin_inff()) : result;
+  return FromBits(Bits(p) + (Bits(shifted) << 23));
+}
+
+constexpr float kLowestExponent = -87.33f;
+constexpr float kHighestExponent = 88.72f;
+
+// e^x for x <= 0; 0 below -87.33.
+inline VecF ExpOfNegative(VecF x) {
+  const VecF lowest = Set(kLowestExponent);
+  return x < lowest ? VecF{} : ExpInRange(Max(lowest, x));
+}
+
+// e^x; 0 below -87.33, infinity above 88.72.
+inline VecF Exp(VecF x) {
+  const VecF lowest = Set(kLowestExponent), highest = Set(kHighestExponent);
+  const VecF result = ExpInRange(Max(lowest, Min(highest, x)));
+  return x > highest ? Set(__builtin_inff()) : x < lowest ? VecF{} : result;
 }
 
 // tanh(x) within 3 ulp.
@@ -69,7 +81,7 @@ inline VecF GeluErf(VecF x) {
   p = MulAdd(p, t, Set(0.109947215f));
   p = MulAdd(p, t, Set(0.118306113f));
   p = MulAdd(p, t, Set(0.11848666f));
-  const VecF tail = Exp(x * -0.5f * x) * (p * t);
+  const VecF tail = ExpOfNegative(x * -0.5f * x) * (p * t);
   return x * (x > 0.0f ? 1.0f - tail : tail);
 }
 

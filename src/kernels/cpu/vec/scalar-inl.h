@@ -58,6 +58,13 @@ inline VecF LoadBF16(const uint16_t* source) {
   return reinterpret_cast<VecF>(__builtin_convertvector(halves, VecI) << 16);
 }
 
+// The largest lane.
+inline float ReduceMax(VecF value) {
+  const float low = value[0] > value[1] ? value[0] : value[1];
+  const float high = value[2] > value[3] ? value[2] : value[3];
+  return low > high ? low : high;
+}
+
 // Per 32-bit lane: a.low * b.low + a.high * b.high of its two 16-bit halves.
 inline VecI MulAddPairs(VecI a, VecI b) {
 #if defined(__SSE2__)

@@ -41,15 +41,5 @@ inline float ReduceSum(VecF value) {
   }
   return lanes[0];
 }
-inline float ReduceMax(VecF value) {
-  float lanes[kLanes];
-  Store(lanes, value);
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int lane = 0; lane < width; ++lane) {
-      lanes[lane] = lanes[lane] > lanes[lane + width] ? lanes[lane] : lanes[lane + width];
-    }
-  }
-  return lanes[0];
-}
 
 }  // namespace
