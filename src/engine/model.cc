@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "models/registry.h"
+#include "tokenizers/gguf_vocabulary.h"
 
 namespace pergola::engine {
 namespace {
@@ -63,7 +64,8 @@ Status Model::ReadGguf(const std::string& path) {
   }
   PERGOLA_ASSIGN_OR_RETURN(config_, models::ReadGgufConfig(*source_));
   PERGOLA_ASSIGN_OR_RETURN(pipeline_, models::ReadGgufPipeline(*source_, config_));
-  return UnimplementedError(path + ": vocabularies of GGUF files are not supported yet");
+  PERGOLA_ASSIGN_OR_RETURN(tokenizer_, tokenizers::LoadTokenizerGguf(*source_));
+  return OkStatus();
 }
 
 Status Model::ReadDense(kernels::LinearOptions options) {
