@@ -14,7 +14,7 @@ namespace {
 constexpr int kLanes = 4;
 constexpr int kMaxTileRows = 2;
 constexpr int kTilePanels = 1;
-constexpr int kVectorRegisters = 16;
+constexpr int kVectorRegisters = 8;  // of 16: products need registers of their own
 
 typedef float VecF __attribute__((vector_size(16)));
 typedef int32_t VecI __attribute__((vector_size(16)));
