@@ -114,10 +114,11 @@ class FileReader {
     Result<std::string_view> key = ReadName();
     if (!key.ok()) return key.status().WithContext("key-value " + std::to_string(index));
     const uint64_t start = reader_.position();
-    Result<MetadataValue> value = metadata_.ReadValue();
-    if (!value.ok()) return value.status().WithContext("metadata key " + Quoted(*key));
+    MetadataValue value;
+    const Status status = metadata_.ReadValue(&value);
+    if (!status.ok()) return status.WithContext("metadata key " + Quoted(*key));
     if (*key == kGgufAlignmentKey) {
-      const int64_t* alignment = std::get_if<int64_t>(&value->value);
+      const int64_t* alignment = std::get_if<int64_t>(&value.value);
       if (!metadata_.last_was_uint32() || alignment == nullptr ||
           !std::has_single_bit(static_cast<uint64_t>(*alignment))) {
         return InvalidArgumentError("metadata key 'general.alignment' at offset " +
@@ -125,7 +126,7 @@ class FileReader {
       }
       alignment_ = static_cast<uint64_t>(*alignment);
     }
-    return table_->AddMetadata(*key, std::move(*value));
+    return table_->AddMetadata(*key, std::move(value));
   }
 
   Result<Entry> ReadTensorHeader(uint64_t index) {

@@ -14,6 +14,7 @@ using Type = GgufValueType;
 constexpr uint64_t kMaxElements = uint64_t{1} << 26;
 constexpr uint64_t kMaxBoxedElements = uint64_t{1} << 20;
 constexpr int kMaxArrayDepth = 8;
+constexpr uint64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
 
 // Fewest bytes a value of the type takes in a file; 0 for a number that is no type.
 uint64_t MinBytes(uint32_t type) {
@@ -63,68 +64,71 @@ Result<std::string_view> GgufMetadataReader::ReadString() {
   return text;
 }
 
-Result<MetadataValue> GgufMetadataReader::ReadValue() {
+Status GgufMetadataReader::ReadValue(MetadataValue* value) {
   uint32_t type;
   if (!reader_->Read(&type)) return Truncated("value type");
   last_was_uint32_ = type == static_cast<uint32_t>(Type::kUint32);
-  return ReadOfType(type, 0);
+  return ReadOfType(type, 0, value);
 }
 
-Result<MetadataValue> GgufMetadataReader::ReadOfType(uint32_t type, int depth) {
+Status GgufMetadataReader::ReadOfType(uint32_t type, int depth, MetadataValue* value) {
   switch (static_cast<Type>(type)) {
     case Type::kUint8:
-      return ReadNumber<uint8_t>();
+      return ReadNumber<uint8_t>(value);
     case Type::kInt8:
-      return ReadNumber<int8_t>();
+      return ReadNumber<int8_t>(value);
     case Type::kUint16:
-      return ReadNumber<uint16_t>();
+      return ReadNumber<uint16_t>(value);
     case Type::kInt16:
-      return ReadNumber<int16_t>();
+      return ReadNumber<int16_t>(value);
     case Type::kUint32:
-      return ReadNumber<uint32_t>();
+      return ReadNumber<uint32_t>(value);
     case Type::kInt32:
-      return ReadNumber<int32_t>();
+      return ReadNumber<int32_t>(value);
     case Type::kUint64:
-      return ReadNumber<uint64_t>();
+      return ReadNumber<uint64_t>(value);
     case Type::kInt64:
-      return ReadNumber<int64_t>();
+      return ReadNumber<int64_t>(value);
     case Type::kFloat32:
-      return ReadNumber<float>();
+      return ReadNumber<float>(value);
     case Type::kFloat64:
-      return ReadNumber<double>();
+      return ReadNumber<double>(value);
     case Type::kBool:
-      return ReadBool();
+      return ReadBool(value);
     case Type::kArray:
-      return ReadArray(depth);
+      return ReadArray(depth, value);
     case Type::kString: {
       PERGOLA_ASSIGN_OR_RETURN(const std::string_view text, ReadString());
-      return MetadataValue{text};
+      value->value = text;
+      return {};
     }
   }
   return UnknownType(type, reader_->position() - sizeof(type));
 }
 
 template <typename T>
-Result<MetadataValue> GgufMetadataReader::ReadNumber() {
+Status GgufMetadataReader::ReadNumber(MetadataValue* value) {
   T number;
   if (!reader_->Read(&number)) return Truncated("number");
-  if constexpr (std::is_floating_point_v<T>) return MetadataValue{static_cast<double>(number)};
-  if constexpr (std::is_same_v<T, uint64_t>) {
-    if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-      return MetadataValue{number};
-    }
+  if constexpr (std::is_floating_point_v<T>) {
+    value->value = static_cast<double>(number);
+  } else if (static_cast<uint64_t>(number) > kMaxInt64 && std::is_same_v<T, uint64_t>) {
+    value->value = static_cast<uint64_t>(number);
+  } else {
+    value->value = static_cast<int64_t>(number);
   }
-  return MetadataValue{static_cast<int64_t>(number)};
+  return {};
 }
 
-Result<MetadataValue> GgufMetadataReader::ReadBool() {
+Status GgufMetadataReader::ReadBool(MetadataValue* value) {
   uint8_t byte;
   if (!reader_->Read(&byte)) return Truncated("bool");
   if (byte > 1) {
     return InvalidArgumentError("bool" + At(reader_->position() - 1) + " is " +
                                 std::to_string(byte) + ", expected 0 or 1");
   }
-  return MetadataValue{byte == 1};
+  value->value = byte == 1;
+  return {};
 }
 
 Status GgufMetadataReader::CheckCount(uint32_t type, uint64_t count) {
@@ -144,7 +148,7 @@ Status GgufMetadataReader::CheckCount(uint32_t type, uint64_t count) {
   return {};
 }
 
-Result<MetadataValue> GgufMetadataReader::ReadArray(int depth) {
+Status GgufMetadataReader::ReadArray(int depth, MetadataValue* value) {
   const uint64_t start = reader_->position();
   if (depth == kMaxArrayDepth) {
     return ResourceExhaustedError("array" + At(start) + " is nested deeper than " +
@@ -156,75 +160,73 @@ Result<MetadataValue> GgufMetadataReader::ReadArray(int depth) {
   PERGOLA_RETURN_IF_ERROR(CheckCount(type, count));
   switch (static_cast<Type>(type)) {
     case Type::kUint8:
-      return ReadIntArray<uint8_t>(count);
+      return ReadIntArray<uint8_t>(count, value);
     case Type::kInt8:
-      return ReadIntArray<int8_t>(count);
+      return ReadIntArray<int8_t>(count, value);
     case Type::kUint16:
-      return ReadIntArray<uint16_t>(count);
+      return ReadIntArray<uint16_t>(count, value);
     case Type::kInt16:
-      return ReadIntArray<int16_t>(count);
+      return ReadIntArray<int16_t>(count, value);
     case Type::kUint32:
-      return ReadIntArray<uint32_t>(count);
+      return ReadIntArray<uint32_t>(count, value);
     case Type::kInt32:
-      return ReadIntArray<int32_t>(count);
+      return ReadIntArray<int32_t>(count, value);
     case Type::kInt64:
-      return ReadIntArray<int64_t>(count);
+      return ReadIntArray<int64_t>(count, value);
     case Type::kUint64:
-      return ReadUint64Array(count);
+      return ReadUint64Array(count, value);
     case Type::kFloat32:
-      return ReadFloatArray(count);
+      return ReadFloatArray(count, value);
     case Type::kString:
-      return ReadStringArray(count);
+      return ReadStringArray(count, value);
     case Type::kBool:
     case Type::kFloat64:
     case Type::kArray:
       break;
   }
-  return ReadBoxedArray(type, count, depth);
+  return ReadBoxedArray(type, count, depth, value);
 }
 
 template <typename T>
-Result<MetadataValue> GgufMetadataReader::ReadIntArray(uint64_t count) {
-  std::vector<int64_t> numbers(count);
-  for (int64_t& number : numbers) {
-    T value;
-    if (!reader_->Read(&value)) return Truncated("array");
-    number = value;
+Status GgufMetadataReader::ReadIntArray(uint64_t count, MetadataValue* value) {
+  for (int64_t& number : value->value.emplace<std::vector<int64_t>>(count)) {
+    T stored;
+    if (!reader_->Read(&stored)) return Truncated("array");
+    number = static_cast<int64_t>(stored);
   }
-  return MetadataValue{std::move(numbers)};
+  return {};
 }
 
-Result<MetadataValue> GgufMetadataReader::ReadUint64Array(uint64_t count) {
+Status GgufMetadataReader::ReadUint64Array(uint64_t count, MetadataValue* value) {
   ByteReader probe = *reader_;
   bool fits = true;
-  for (uint64_t i = 0, value = 0; i < count && probe.Read(&value); ++i) {
-    fits = fits && value <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  for (uint64_t i = 0, number = 0; i < count && probe.Read(&number); ++i) {
+    fits = fits && number <= kMaxInt64;
   }
-  if (fits) return ReadIntArray<uint64_t>(count);
-  return ReadBoxedArray(static_cast<uint32_t>(Type::kUint64), count, 0);
+  if (fits) return ReadIntArray<uint64_t>(count, value);
+  return ReadBoxedArray(static_cast<uint32_t>(Type::kUint64), count, 0, value);
 }
 
-Result<MetadataValue> GgufMetadataReader::ReadFloatArray(uint64_t count) {
-  std::vector<float> numbers(count);
-  for (float& number : numbers) {
+Status GgufMetadataReader::ReadFloatArray(uint64_t count, MetadataValue* value) {
+  for (float& number : value->value.emplace<std::vector<float>>(count)) {
     if (!reader_->Read(&number)) return Truncated("array");
   }
-  return MetadataValue{std::move(numbers)};
+  return {};
 }
 
-Result<MetadataValue> GgufMetadataReader::ReadStringArray(uint64_t count) {
-  std::vector<std::string_view> texts(count);
-  for (std::string_view& text : texts) {
+Status GgufMetadataReader::ReadStringArray(uint64_t count, MetadataValue* value) {
+  for (std::string_view& text : value->value.emplace<std::vector<std::string_view>>(count)) {
     uint64_t size;
     if (!reader_->Read(&size)) return Truncated("string length");
     if (!reader_->ReadText(size, &text)) {
       return Truncated(("string of " + std::to_string(size) + " bytes").c_str());
     }
   }
-  return MetadataValue{std::move(texts)};
+  return {};
 }
 
-Result<MetadataValue> GgufMetadataReader::ReadBoxedArray(uint32_t type, uint64_t count, int depth) {
+Status GgufMetadataReader::ReadBoxedArray(uint32_t type, uint64_t count, int depth,
+                                          MetadataValue* value) {
   if (count > kMaxBoxedElements - boxed_elements_) {
     return ResourceExhaustedError("array of " + std::to_string(count) + " values" +
                                   At(reader_->position() - 12) + ": more than " +
@@ -232,13 +234,10 @@ Result<MetadataValue> GgufMetadataReader::ReadBoxedArray(uint32_t type, uint64_t
                                   " array elements of this type in the file");
   }
   boxed_elements_ += count;
-  MetadataArray values;
-  values.reserve(count);
-  for (uint64_t i = 0; i < count; ++i) {
-    PERGOLA_ASSIGN_OR_RETURN(MetadataValue value, ReadOfType(type, depth + 1));
-    values.push_back(std::move(value));
+  for (MetadataValue& item : value->value.emplace<MetadataArray>(count)) {
+    PERGOLA_RETURN_IF_ERROR(ReadOfType(type, depth + 1, &item));
   }
-  return MetadataValue{std::move(values)};
+  return {};
 }
 
 }  // namespace pergola::formats

@@ -16,8 +16,8 @@ class GgufMetadataReader {
   // A string of the file. DATA_LOSS when it ends beyond the file.
   Result<std::string_view> ReadString();
 
-  // A u32 type and a value of that type. Messages hold the offset, not the key.
-  Result<MetadataValue> ReadValue();
+  // A u32 type and a value of that type into `*value`. Messages hold the offset, not the key.
+  Status ReadValue(MetadataValue* value);
 
   // Whether the value read last was a u32: the only type allowed for `general.alignment`.
   bool last_was_uint32() const { return last_was_uint32_; }
@@ -25,17 +25,17 @@ class GgufMetadataReader {
  private:
   Status Truncated(const char* what) const;
   Status CheckCount(uint32_t type, uint64_t count);
-  Result<MetadataValue> ReadOfType(uint32_t type, int depth);
+  Status ReadOfType(uint32_t type, int depth, MetadataValue* value);
   template <typename T>
-  Result<MetadataValue> ReadNumber();
-  Result<MetadataValue> ReadBool();
-  Result<MetadataValue> ReadArray(int depth);
+  Status ReadNumber(MetadataValue* value);
+  Status ReadBool(MetadataValue* value);
+  Status ReadArray(int depth, MetadataValue* value);
   template <typename T>
-  Result<MetadataValue> ReadIntArray(uint64_t count);
-  Result<MetadataValue> ReadUint64Array(uint64_t count);
-  Result<MetadataValue> ReadFloatArray(uint64_t count);
-  Result<MetadataValue> ReadStringArray(uint64_t count);
-  Result<MetadataValue> ReadBoxedArray(uint32_t type, uint64_t count, int depth);
+  Status ReadIntArray(uint64_t count, MetadataValue* value);
+  Status ReadUint64Array(uint64_t count, MetadataValue* value);
+  Status ReadFloatArray(uint64_t count, MetadataValue* value);
+  Status ReadStringArray(uint64_t count, MetadataValue* value);
+  Status ReadBoxedArray(uint32_t type, uint64_t count, int depth, MetadataValue* value);
 
   ByteReader* reader_;  // must outlive this
   uint64_t elements_ = 0;
