@@ -7,6 +7,10 @@ namespace pergola::cli {
 int Main(int argc, char** argv) {
   CLI::App app("pergola: text to vectors, from the shell and over HTTP");
   app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 done, 1 failed, 2 wrong command line, 3 some input lines were bad and skipped,\n"
+      "4 a model or a server cannot be reached.\n"
+      "'pergola COMMAND --help' tells more, docs/cli.md everything.");
   Run run;
   AddEmbed(app, &run);
   AddServe(app, &run);
@@ -14,6 +18,8 @@ int Main(int argc, char** argv) {
   AddModels(app, &run);
   AddTokenize(app, &run);
   AddInspect(app, &run);
+  AddCompletion(app, &run);
+  AddDoctor(app, &run);
   AddVersion(app, &run);
   try {
     app.parse(argc, argv);
