@@ -109,9 +109,14 @@ Status Bpe::AddBlock(std::span<const Merge> merges) {
   for (size_t i = 0; i < merges.size(); ++i) {
     merged.assign(merges[i].left).append(merges[i].right);
     hashes[i] = {HashBytes(merges[i].left), HashBytes(merges[i].right), HashBytes(merged)};
-    vocabulary_.Prefetch(hashes[i].left);
-    vocabulary_.Prefetch(hashes[i].right);
-    vocabulary_.Prefetch(hashes[i].merged);
+    vocabulary_.PrefetchSlot(hashes[i].left);
+    vocabulary_.PrefetchSlot(hashes[i].right);
+    vocabulary_.PrefetchSlot(hashes[i].merged);
+  }
+  for (size_t i = 0; i < merges.size(); ++i) {
+    vocabulary_.PrefetchToken(hashes[i].left);
+    vocabulary_.PrefetchToken(hashes[i].right);
+    vocabulary_.PrefetchToken(hashes[i].merged);
   }
   for (size_t i = 0; i < merges.size(); ++i) {
     const auto [left, right] = merges[i];

@@ -23,6 +23,8 @@ struct TokenRun {
   std::vector<TokenId> ids;
   std::vector<ByteSpan> offsets;  // empty without offsets
   bool complete = true;           // all of the text was tokenised
+  std::string_view text;          // what is tokenised
+  size_t begin = 0;               // byte of the text where the run begins
 };
 
 // Working memory of one Encode.
@@ -102,7 +104,11 @@ class PipelineTokenizer final : public Tokenizer {
   };
   Status RunPair(std::string_view first, std::string_view second, size_t budget,
                  const EncodeOptions& options, PairRuns* runs) const;
-  void TrimOffsets(std::string_view text, TokenRun* run) const;
+  // `token`: the text that was matched, with white space that it took.
+  void PushAdded(TokenId id, ByteSpan span, std::string_view token, bool with_offsets,
+                 TokenRun* run) const;
+  void PushPiece(TokenId id, ByteSpan span, TokenRun* run) const;
+  ByteSpan Trimmed(ByteSpan span, std::string_view token, const TokenRun& run) const;
   void Assemble(const std::vector<TemplatePiece>& pieces, const TokenRun& first,
                 const TokenRun& second, const EncodeOptions& options, Encoding* encoding) const;
   size_t Budget(const EncodeOptions& options, bool pair) const {
@@ -115,6 +121,8 @@ class PipelineTokenizer final : public Tokenizer {
   AddedTokenMatcher normalized_;           // looked for after it
   std::vector<std::string> extra_tokens_;  // added tokens with ids from model.id_limit() on
   std::map<std::string, TokenId, std::less<>> extra_ids_;
+  // What the reference library calls added tokens that are changed by normalisation.
+  std::map<TokenId, std::string> normalized_names_;
   std::vector<uint8_t> special_;  // by id
   size_t vocab_size_ = 0;
   std::unique_ptr<CutFinder> cuts_;
@@ -153,6 +161,7 @@ Status PipelineTokenizer::AddTokens() {
     scratch.Assign(token.content, 0, false);
     if (parts_.normalizer) parts_.normalizer->Apply(&scratch);
     normalized_.Insert(token, scratch.text(), id);
+    if (scratch.text() != token.content) normalized_names_[id] = scratch.text();
   }
   return OkStatus();
 }
@@ -174,6 +183,9 @@ std::string_view PipelineTokenizer::IdToToken(TokenId id) const {
   const size_t model_limit = parts_.model->id_limit();
   if (id < 0 || static_cast<size_t>(id) >= vocab_size_) return {};
   const auto index = static_cast<size_t>(id);
+  if (const auto name = normalized_names_.find(id); name != normalized_names_.end()) {
+    return name->second;
+  }
   return index < model_limit ? parts_.model->IdToToken(id)
                              : std::string_view(extra_tokens_[index - model_limit]);
 }
@@ -195,10 +207,13 @@ void PipelineTokenizer::TokenizePieces(size_t begin, size_t end, Scratch* scratc
     parts_.model->Tokenize(text.substr(piece.begin, piece.end - piece.begin), &scratch->model,
                            &scratch->tokens);
     for (const ModelToken& token : scratch->tokens) {
-      run->ids.push_back(token.id);
-      if (!scratch->normalized.with_offsets()) continue;
-      run->offsets.push_back(
-          scratch->normalized.Original(piece.begin + token.begin, piece.begin + token.end));
+      if (!scratch->normalized.with_offsets()) {
+        run->ids.push_back(token.id);
+        continue;
+      }
+      PushPiece(token.id,
+                scratch->normalized.Original(piece.begin + token.begin, piece.begin + token.end),
+                run);
     }
   }
 }
@@ -216,8 +231,9 @@ void PipelineTokenizer::TokenizeNormalized(std::string_view text, size_t begin, 
     const auto match = normalized_.FindNext(all, scan, from, all.size());
     if (!match) break;
     if (match->begin > from) TokenizePieces(from, match->begin, scratch, run);
-    run->ids.push_back(match->id);
-    if (with_offsets) run->offsets.push_back(normalized.Original(match->begin, match->end));
+    const ByteSpan span = with_offsets ? normalized.Original(match->begin, match->end) : ByteSpan{};
+    PushAdded(match->id, span, all.substr(match->begin, match->end - match->begin), with_offsets,
+              run);
     from = match->end;
     scan = match->scan_end;
   }
@@ -233,9 +249,11 @@ void PipelineTokenizer::TokenizeAsciiWords(std::string_view text, size_t begin, 
     parts_.model->Tokenize(std::string_view(scratch->word).substr(from, to - from), &scratch->model,
                            &scratch->tokens);
     for (const ModelToken& token : scratch->tokens) {
-      run->ids.push_back(token.id);
-      if (!with_offsets) continue;
-      run->offsets.push_back({begin + from + token.begin, begin + from + token.end});
+      if (with_offsets) {
+        PushPiece(token.id, {begin + from + token.begin, begin + from + token.end}, run);
+      } else {
+        run->ids.push_back(token.id);
+      }
     }
   };
   scratch->word.assign(text.substr(begin, end - begin));
@@ -292,6 +310,8 @@ void PipelineTokenizer::TokenizeChunk(std::string_view text, size_t begin, size_
 
 Status PipelineTokenizer::RunFrom(std::string_view text, size_t begin, size_t enough,
                                   bool with_offsets, TokenRun* run) const {
+  run->text = text;
+  run->begin = begin;
   TextWindow window(text, begin);
   Scratch scratch;
   if (raw_.LooksRight()) PERGOLA_RETURN_IF_ERROR(window.CheckUntil(text.size()));
@@ -308,8 +328,8 @@ Status PipelineTokenizer::RunFrom(std::string_view text, size_t begin, size_t en
     const size_t limit = std::min(std::max(wanted, from), window.checked());
     if (const auto match = raw_.FindNext(text, scan, from, limit)) {
       TokenizeChunk(text, from, match->begin, with_offsets, &scratch, run);
-      run->ids.push_back(match->id);
-      if (with_offsets) run->offsets.push_back({match->begin, match->end});
+      PushAdded(match->id, {match->begin, match->end},
+                text.substr(match->begin, match->end - match->begin), with_offsets, run);
       from = match->end;
       scan = match->scan_end;
       step = kChunkBytes;
@@ -360,34 +380,43 @@ Status PipelineTokenizer::Run(std::string_view text, size_t enough, const Encode
   } else {
     PERGOLA_RETURN_IF_ERROR(RunFrom(text, 0, enough, options.with_offsets, run));
   }
-  if (options.with_offsets && parts_.post_processor.trim_offsets) TrimOffsets(text, run);
   return OkStatus();
 }
 
-// As the byte-level post-processing of the reference library: white space at the ends of a piece,
-// also as "Ġ", is not part of the token's place.
-void PipelineTokenizer::TrimOffsets(std::string_view text, TokenRun* run) const {
+// As the byte-level post-processing of the reference library: white space at the ends of `token`,
+// also as "Ġ", is not part of its place.
+ByteSpan PipelineTokenizer::Trimmed(ByteSpan span, std::string_view token,
+                                    const TokenRun& run) const {
   const auto is_space = [](char32_t c) { return c == U'\u0120' || HasFlag(c, kWhitespace); };
-  for (size_t i = 0; i < run->ids.size(); ++i) {
-    const std::string_view token = IdToToken(run->ids[i]);
-    ByteSpan& span = run->offsets[i];
-    size_t leading = 0;
-    for (size_t pos = 0; pos < token.size() && is_space(DecodeUtf8(token, &pos));) ++leading;
-    size_t trailing = 0;
-    for (size_t pos = token.size(); pos > 0; ++trailing) {
-      pos = PreviousUtf8(token, pos);
-      size_t next = pos;
-      if (!is_space(DecodeUtf8(token, &next))) break;
-    }
-    const bool first = i == 0 || span.begin == 0;
-    if (leading > 0 && first && parts_.post_processor.add_prefix_space) --leading;
-    for (; leading > 0 && span.begin < span.end; --leading) {
-      span.begin += Utf8Length(text[span.begin]);
-    }
-    for (; trailing > 0 && span.end > span.begin; --trailing) {
-      span.end = PreviousUtf8(text, span.end);
-    }
+  size_t leading = 0;
+  for (size_t pos = 0; pos < token.size() && is_space(DecodeUtf8(token, &pos));) ++leading;
+  size_t trailing = 0;
+  for (size_t pos = token.size(); pos > 0; ++trailing) {
+    pos = PreviousUtf8(token, pos);
+    size_t next = pos;
+    if (!is_space(DecodeUtf8(token, &next))) break;
   }
+  const bool first = span.begin == 0 || (run.ids.empty() && run.begin == 0);
+  if (leading > 0 && first && parts_.post_processor.add_prefix_space) --leading;
+  for (; leading > 0 && span.begin < span.end; --leading) {
+    span.begin += Utf8Length(run.text[span.begin]);
+  }
+  for (; trailing > 0 && span.end > span.begin; --trailing) {
+    span.end = PreviousUtf8(run.text, span.end);
+  }
+  return span;
+}
+
+void PipelineTokenizer::PushAdded(TokenId id, ByteSpan span, std::string_view token,
+                                  bool with_offsets, TokenRun* run) const {
+  if (with_offsets) {
+    run->offsets.push_back(parts_.post_processor.trim_offsets ? Trimmed(span, token, *run) : span);
+  }
+  run->ids.push_back(id);
+}
+
+void PipelineTokenizer::PushPiece(TokenId id, ByteSpan span, TokenRun* run) const {
+  PushAdded(id, span, parts_.post_processor.trim_offsets ? IdToToken(id) : "", true, run);
 }
 
 void PipelineTokenizer::Assemble(const std::vector<TemplatePiece>& pieces, const TokenRun& first,

@@ -82,7 +82,8 @@ Status Vocabulary::Add(std::string_view token, int64_t id) {
   }
   size_t slot = hash & mask_;
   while (slots_[slot].id_plus_one != 0) slot = (slot + 1) & mask_;
-  slots_[slot] = {static_cast<uint32_t>(hash >> 32), static_cast<uint32_t>(id) + 1};
+  slots_[slot] = {static_cast<uint32_t>(hash >> 32), static_cast<uint32_t>(id) + 1,
+                  static_cast<uint32_t>(arena_.size()), static_cast<uint32_t>(token.size())};
   Place& place = places_[index];
   place.offset = static_cast<uint32_t>(arena_.size());
   place.length = static_cast<uint32_t>(token.size()) & 0x7FFFFFFFu;
@@ -95,10 +96,11 @@ Status Vocabulary::Add(std::string_view token, int64_t id) {
 
 TokenId Vocabulary::Find(std::string_view token, uint64_t hash) const {
   const auto tag = static_cast<uint32_t>(hash >> 32);
-  for (size_t slot = hash & mask_; slots_[slot].id_plus_one != 0; slot = (slot + 1) & mask_) {
-    if (slots_[slot].tag != tag) continue;
-    const auto id = static_cast<TokenId>(slots_[slot].id_plus_one - 1);
-    if (Token(id) == token) return id;
+  for (size_t index = hash & mask_; slots_[index].id_plus_one != 0; index = (index + 1) & mask_) {
+    const Slot& slot = slots_[index];
+    if (slot.tag != tag || slot.length != token.size()) continue;
+    if (std::memcmp(arena_.data() + slot.offset, token.data(), token.size()) != 0) continue;
+    return static_cast<TokenId>(slot.id_plus_one - 1);
   }
   return kNone;
 }

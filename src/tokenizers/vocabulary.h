@@ -38,10 +38,13 @@ class Vocabulary {
 
   // kNone when there is none.
   TokenId Find(std::string_view token) const { return Find(token, HashBytes(token)); }
-  // With the hash of the token at hand; Prefetch() some look-ups earlier hides the latency of
-  // memory.
+  // With the hash of the token at hand. PrefetchSlot() and, some look-ups later, PrefetchToken()
+  // hide the latency of memory.
   TokenId Find(std::string_view token, uint64_t hash) const;
-  void Prefetch(uint64_t hash) const { __builtin_prefetch(&slots_[hash & mask_]); }
+  void PrefetchSlot(uint64_t hash) const { __builtin_prefetch(&slots_[hash & mask_]); }
+  void PrefetchToken(uint64_t hash) const {
+    __builtin_prefetch(arena_.data() + slots_[hash & mask_].offset);
+  }
 
   // Empty for an id without a token. Valid as long as the vocabulary.
   std::string_view Token(TokenId id) const {
@@ -68,6 +71,8 @@ class Vocabulary {
   struct Slot {
     uint32_t tag = 0;          // upper half of the hash
     uint32_t id_plus_one = 0;  // 0: free
+    uint32_t offset = 0;       // as in Place: saves a look-up there
+    uint32_t length = 0;
   };
 
   std::string arena_;
