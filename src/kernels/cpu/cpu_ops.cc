@@ -284,6 +284,7 @@ void CpuOps::Attention(ConstF32Matrix q, ConstF32Matrix k, ConstF32Matrix v,
   PERGOLA_DCHECK(k.cols == options.num_kv_heads * width && v.cols == k.cols && out.cols == q.cols);
   PERGOLA_DCHECK(batch.num_tokens() == q.rows && k.rows == q.rows && v.rows == q.rows);
   PERGOLA_DCHECK(options.mask.left >= 0 && options.mask.right >= 0);
+  if (q.rows == 0) return;
   attention_plan_.Build(batch);
   const PackedKeys packed = PackKeys(k, v, batch, options);
   ReserveThreadScratch<float>(AttentionScratchFloats(width));

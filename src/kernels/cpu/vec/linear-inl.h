@@ -13,24 +13,26 @@ namespace {
 
 using pergola::kernels::cpu::LinearTask;
 
-// An f32 panel is used where it lies.
-struct F32Panels {
-  using Tile = F32Tile;
+// A panel that is used where it lies.
+template <class Weight>
+struct DirectPanels {
+  using Tile = FloatTile<Weight>;
   // A single row tile reads each weight once: no reason to block K.
   static int64_t KStep(bool single_tile, int64_t, int64_t inputs) {
     return single_tile ? inputs : 256;
   }
   static void Prepare(const LinearTask& task, int64_t panel, int64_t, int64_t k_begin, Tile& tile) {
-    tile.b = reinterpret_cast<const float*>(task.panels + panel * task.panel_bytes) +
+    tile.b = reinterpret_cast<const Weight*>(task.panels + panel * task.panel_bytes) +
              k_begin * kPanelCols;
     tile.b_stride = kPanelCols;
-    tile.panel_stride = task.panel_bytes / static_cast<int64_t>(sizeof(float));
+    tile.panel_stride = task.panel_bytes / static_cast<int64_t>(sizeof(Weight));
     tile.a = static_cast<const float*>(task.a) + task.row_begin * task.a_stride + k_begin;
   }
 };
 
-template <VecF (*kWiden)(const uint16_t*)>
-struct HalfPanels {
+// A panel of 16-bit weights, widened to f32 once for many row tiles.
+template <class Weight>
+struct WidenedPanels {
   using Tile = F32Tile;
   static int64_t KStep(bool, int64_t panels, int64_t) { return 256 / panels; }
   static void Prepare(const LinearTask& task, int64_t panel, int64_t panels, int64_t k_begin,
@@ -38,11 +40,11 @@ struct HalfPanels {
     float* widened = reinterpret_cast<float*>(task.scratch + pergola::kernels::cpu::kPartialBytes);
     const int64_t values = tile.depth * kPanelCols;
     for (int64_t i = 0; i < panels; ++i) {
-      const uint16_t* source =
-          reinterpret_cast<const uint16_t*>(task.panels + (panel + i) * task.panel_bytes) +
+      const Weight* source =
+          reinterpret_cast<const Weight*>(task.panels + (panel + i) * task.panel_bytes) +
           k_begin * kPanelCols;
       float* target = widened + i * values;
-      for (int64_t at = 0; at < values; at += kLanes) Store(target + at, kWiden(source + at));
+      for (int64_t at = 0; at < values; at += kLanes) Store(target + at, LoadWeights(source + at));
     }
     tile.b = widened;
     tile.b_stride = kPanelCols;
@@ -175,6 +177,17 @@ void LinearBlock(const LinearTask& task) {
       RunRowTiles(tiles, panels, tile);
       if (last) Finish(task, tile.c, tile.c_stride, panel, panels);
     }
+  }
+}
+
+// Widening is exact, so both ways give the same bits; the first wins while few row tiles share a
+// weight.
+template <class Weight>
+void HalfLinearBlock(const LinearTask& task) {
+  if (task.row_end - task.row_begin <= 2 * kMaxTileRows) {
+    LinearBlock<DirectPanels<Weight>>(task);
+  } else {
+    LinearBlock<WidenedPanels<Weight>>(task);
   }
 }
 

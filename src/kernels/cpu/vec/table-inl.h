@@ -15,9 +15,9 @@ namespace {
 
 constexpr pergola::kernels::cpu::KernelTable MakeTable() {
   pergola::kernels::cpu::KernelTable table = {};
-  table.linear[0] = LinearBlock<F32Panels>;
-  table.linear[1] = LinearBlock<HalfPanels<LoadF16>>;
-  table.linear[2] = LinearBlock<HalfPanels<LoadBF16>>;
+  table.linear[0] = LinearBlock<DirectPanels<float>>;
+  table.linear[1] = HalfLinearBlock<F16>;
+  table.linear[2] = HalfLinearBlock<BF16>;
   table.linear[3] = LinearBlock<BlockPanels<Q8Block>>;
   table.linear[4] = LinearBlock<BlockPanels<Q4Block>>;
   table.quantise_row = QuantiseRow;

@@ -16,11 +16,23 @@ using pergola::kernels::cpu::kPanelCols;
 
 constexpr int kPanelVecs = static_cast<int>(kPanelCols) / kLanes;
 
+// A stored weight that is widened to f32 on its way into a register.
+struct F16 {
+  uint16_t bits;
+};
+struct BF16 {
+  uint16_t bits;
+};
+inline VecF LoadWeights(const float* source) { return Load(source); }
+inline VecF LoadWeights(const F16* source) { return LoadF16(&source->bits); }
+inline VecF LoadWeights(const BF16* source) { return LoadBF16(&source->bits); }
+
 // Rows [0, R) of `a` times P panels, added to `c` or (first) written to it.
-struct F32Tile {
+template <class Weight>
+struct FloatTile {
   const float* a;
   int64_t a_stride;
-  const float* b;  // row k of panel p: b + p * panel_stride + k * b_stride
+  const Weight* b;  // row k of panel p: b + p * panel_stride + k * b_stride
   int64_t b_stride;
   int64_t panel_stride;
   int64_t depth;  // number of k
@@ -29,8 +41,10 @@ struct F32Tile {
   bool first;
 };
 
-template <int kRows, int kPanels>
-void RunTile(const F32Tile& tile) {
+using F32Tile = FloatTile<float>;
+
+template <int kRows, int kPanels, class Weight>
+void RunTile(const FloatTile<Weight>& tile) {
   constexpr int kVecs = kPanels * kPanelVecs;
   VecF acc[kRows][kVecs];
 #pragma GCC unroll 16
@@ -41,14 +55,14 @@ void RunTile(const F32Tile& tile) {
     }
   }
   const float* a = tile.a;
-  const float* b = tile.b;
+  const Weight* b = tile.b;
   const int64_t a_stride = tile.a_stride;
   const int64_t panel_stride = tile.panel_stride;
   for (int64_t k = tile.depth; k > 0; --k) {
     VecF weights[kVecs];
 #pragma GCC unroll 16
     for (int vec = 0; vec < kVecs; ++vec) {
-      weights[vec] = Load(b + vec / kPanelVecs * panel_stride + vec % kPanelVecs * kLanes);
+      weights[vec] = LoadWeights(b + vec / kPanelVecs * panel_stride + vec % kPanelVecs * kLanes);
     }
 #pragma GCC unroll 16
     for (int row = 0; row < kRows; ++row) {
