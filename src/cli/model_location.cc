@@ -21,11 +21,13 @@ bool LooksLikePath(const std::string& model) {
          model.ends_with(".gguf") || model == "." || model == "..";
 }
 
+// Called by the name that was given, links not followed: "models/mine" is "mine" wherever it
+// points.
 ModelLocation Local(const fs::path& path) {
   std::error_code error;
-  const fs::path canonical = fs::canonical(path, error);
-  const fs::path& known = error ? path : canonical;
-  return {path, known.extension() == ".gguf" ? known.stem().string() : known.filename().string()};
+  fs::path named = fs::absolute(path, error).lexically_normal();
+  if (!named.has_filename()) named = named.parent_path();  // "models/mine/"
+  return {path, named.extension() == ".gguf" ? named.stem().string() : named.filename().string()};
 }
 
 std::string KnownNames() {
