@@ -23,10 +23,14 @@ class AlignedBuffer {
   T* Reserve(int64_t count) {
     const size_t bytes = static_cast<size_t>(count) * sizeof(T);
     if (bytes > bytes_) Grow(bytes);
-    return reinterpret_cast<T*>(data_.get());
+    return as<T>();
   }
 
   std::byte* data() const { return data_.get(); }
+  template <typename T>
+  T* as() const {
+    return reinterpret_cast<T*>(data_.get());
+  }
   size_t bytes() const { return bytes_; }
 
  private:

@@ -62,14 +62,6 @@ class CpuOps final : public Ops {
   void Pool(ConstF32Matrix x, const RaggedView& batch, PoolingKind kind, F32Matrix y) override;
 
  private:
-  // Keys and values of a batch as the attention kernels read them.
-  struct PackedKeys {
-    float* keys = nullptr;  // per sequence: [G][panels][W][16]
-    const float* values = nullptr;
-    int64_t v_stride = 0;
-    int64_t v_head_stride = 0;  // columns from one key/value head to the next
-  };
-
   // body(row_begin, row_end, thread) over chunks of rows of `cols` values.
   template <typename Body>
   void ForRowChunks(int64_t rows, int64_t cols, const Body& body) {
@@ -86,22 +78,23 @@ class CpuOps final : public Ops {
   }
   template <typename T>
   T* thread_scratch(int thread) {
-    return reinterpret_cast<T*>(thread_scratch_[static_cast<size_t>(thread)].data());
+    return thread_scratch_[static_cast<size_t>(thread)].as<T>();
   }
 
   void QuantiseRows(ConstF32Matrix x);
   void GatherRow(const TensorView& table, int32_t id, float scale, bool accumulate, float* scratch,
                  float* y) const;
-  PackedKeys PackKeys(ConstF32Matrix k, ConstF32Matrix v, const RaggedView& batch,
-                      const AttentionOptions& options);
+  void PackKeysAndValues(ConstF32Matrix k, ConstF32Matrix v, const RaggedView& batch,
+                         const AttentionOptions& options);
 
   InstructionSet isa_;
   ThreadPool pool_;
   std::vector<AlignedBuffer> thread_scratch_;
   AlignedBuffer i16_rows_;
   AlignedBuffer row_scales_;
+  // Per sequence and in it per key/value head, as AttentionTask says.
   AlignedBuffer packed_keys_;
-  AlignedBuffer padded_values_;
+  AlignedBuffer packed_values_;
   AttentionPlan attention_plan_;
 };
 
@@ -126,7 +119,7 @@ void CpuOps::Linear(ConstF32Matrix x, const LinearWeight& weight, const float* b
     QuantiseRows(x);
     common.a = i16_rows_.data();
     common.a_stride = x.cols;
-    common.row_scale = reinterpret_cast<const float*>(row_scales_.data());
+    common.row_scale = row_scales_.as<float>();
   }
   common.panels = panels.panels();
   common.panel_bytes = panels.panel_bytes();
@@ -229,50 +222,33 @@ void CpuOps::Rope(F32Matrix x, int64_t head_width, const float* cos_sin,
   });
 }
 
-CpuOps::PackedKeys CpuOps::PackKeys(ConstF32Matrix k, ConstF32Matrix v, const RaggedView& batch,
-                                    const AttentionOptions& options) {
+void CpuOps::PackKeysAndValues(ConstF32Matrix k, ConstF32Matrix v, const RaggedView& batch,
+                               const AttentionOptions& options) {
   const int64_t width = options.head_width;
   const int64_t heads = options.num_kv_heads;
-  const int64_t padded = RoundUp(width, kPanelCols);
   const auto& panels = attention_plan_.key_panels();
   const int64_t num_panels = static_cast<int64_t>(panels.size());
-  PackedKeys packed;
-  packed.keys = packed_keys_.Reserve<float>(num_panels * kPanelCols * width * heads);
-  packed.values = v.data;
-  packed.v_stride = v.stride;
-  packed.v_head_stride = width;
-  float* values = nullptr;
-  if (padded != width) {
-    values = padded_values_.Reserve<float>(v.rows * heads * padded);
-    packed.values = values;
-    packed.v_stride = heads * padded;
-    packed.v_head_stride = padded;
-  }
-  const int64_t panel_values = kPanelCols * width * heads;
-  const int64_t chunk = std::max<int64_t>(1, kItemValues / panel_values);
+  const int64_t key_values = kPanelCols * width;  // of one panel and head
+  const int64_t value_values = kPanelCols * RoundUp(width, kPanelCols);
+  float* keys = packed_keys_.Reserve<float>(num_panels * heads * key_values);
+  float* values = packed_values_.Reserve<float>(num_panels * heads * value_values);
+  const int64_t chunk = std::max<int64_t>(1, kItemValues / (key_values * heads));
   pool_.ParallelFor((num_panels + chunk - 1) / chunk, [&](int64_t item) {
     for (int64_t at = item * chunk; at < std::min(num_panels, (item + 1) * chunk); ++at) {
       const auto [seq, index] = panels[static_cast<size_t>(at)];
       const int64_t first_row = batch.cu_seqlens[static_cast<size_t>(seq)];
       const int64_t length = batch.cu_seqlens[static_cast<size_t>(seq) + 1] - first_row;
-      const int64_t head_stride = RoundUp(length, kPanelCols) * width;
-      float* out = packed.keys + attention_plan_.first_panel(seq) * panel_values;
+      const int64_t seq_panels = RoundUp(length, kPanelCols) / kPanelCols;
+      const int64_t first_panel = attention_plan_.first_panel(seq) * heads;
       for (int64_t head = 0; head < heads; ++head) {
+        const int64_t place = first_panel + head * seq_panels;
         isa_.table->pack_keys(k.row(first_row) + head * width, k.stride, length, width, index,
-                              index + 1, out + head * head_stride);
-      }
-      if (values == nullptr) continue;
-      const int64_t end = std::min(length, (index + int64_t{1}) * kPanelCols);
-      for (int64_t row = first_row + index * kPanelCols; row < first_row + end; ++row) {
-        for (int64_t head = 0; head < heads; ++head) {
-          float* target = values + row * packed.v_stride + head * padded;
-          std::copy_n(v.row(row) + head * width, width, target);
-          std::fill(target + width, target + padded, 0.0f);
-        }
+                              index + 1, keys + place * key_values);
+        isa_.table->pack_values(v.row(first_row) + head * width, v.stride, length, width, index,
+                                index + 1, values + place * value_values);
       }
     }
   });
-  return packed;
 }
 
 void CpuOps::Attention(ConstF32Matrix q, ConstF32Matrix k, ConstF32Matrix v,
@@ -286,7 +262,7 @@ void CpuOps::Attention(ConstF32Matrix q, ConstF32Matrix k, ConstF32Matrix v,
   PERGOLA_DCHECK(options.mask.left >= 0 && options.mask.right >= 0);
   if (q.rows == 0) return;
   attention_plan_.Build(batch);
-  const PackedKeys packed = PackKeys(k, v, batch, options);
+  PackKeysAndValues(k, v, batch, options);
   ReserveThreadScratch<float>(AttentionScratchFloats(width));
 
   const auto& blocks = attention_plan_.query_blocks();
@@ -298,11 +274,10 @@ void CpuOps::Attention(ConstF32Matrix q, ConstF32Matrix k, ConstF32Matrix v,
     task.length = batch.cu_seqlens[static_cast<size_t>(seq) + 1] - first_row;
     task.q = q.row(first_row) + head * width;
     task.q_stride = q.stride;
-    task.keys = packed.keys +
-                attention_plan_.first_panel(seq) * kPanelCols * width * options.num_kv_heads +
-                head / group * RoundUp(task.length, kPanelCols) * width;
-    task.values = packed.values + first_row * packed.v_stride + head / group * packed.v_head_stride;
-    task.v_stride = packed.v_stride;
+    const int64_t place = attention_plan_.first_panel(seq) * options.num_kv_heads +
+                          head / group * (RoundUp(task.length, kPanelCols) / kPanelCols);
+    task.keys = packed_keys_.as<float>() + place * kPanelCols * width;
+    task.values = packed_values_.as<float>() + place * kPanelCols * RoundUp(width, kPanelCols);
     task.width = width;
     task.query_begin = query_begin;
     task.query_end = query_end;

@@ -68,9 +68,10 @@ inline constexpr size_t kLinearScratchBytes = kPartialBytes + kWidenedBytes + kS
 struct AttentionTask {
   const float* q;  // the head's columns of the sequence's row 0
   int64_t q_stride;
-  const float* keys;    // packed by pack_keys: [ceil(length / 16)][W][16]
-  const float* values;  // [length][W rounded up to 16], v_stride apart
-  int64_t v_stride;
+  // Packed, so that neither a tile of keys nor one of values depends on how far rows are apart: a
+  // stride of a power of two would map a whole tile to a few sets of the first-level cache.
+  const float* keys;    // by pack_keys: [ceil(length / 16)][W][16]
+  const float* values;  // by pack_values: [ceil(W / 16)][length rounded up to 16][16]
   int64_t length;
   int64_t width;  // W
   int64_t query_begin, query_end;
@@ -127,6 +128,10 @@ struct KernelTable {
   // 0.
   void (*pack_keys)(const float* keys, int64_t stride, int64_t length, int64_t width,
                     int64_t panel_begin, int64_t panel_end, float* out);
+  // Copies the same keys' values [length, W] into column panels, zeros beyond W; `out` is column
+  // panel 0.
+  void (*pack_values)(const float* values, int64_t stride, int64_t length, int64_t width,
+                      int64_t panel_begin, int64_t panel_end, float* out);
   void (*attention)(const AttentionTask& task);
 };
 

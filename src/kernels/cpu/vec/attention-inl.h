@@ -35,6 +35,20 @@ void PackKeys(const float* keys, int64_t stride, int64_t length, int64_t width, 
   }
 }
 
+void PackValues(const float* values, int64_t stride, int64_t length, int64_t width,
+                int64_t panel_begin, int64_t panel_end, float* out) {
+  const int64_t first = panel_begin * kPanelCols;
+  const int64_t last = panel_end * kPanelCols < length ? panel_end * kPanelCols : length;
+  const int64_t panel_values = RoundUp(length, kPanelCols) * kPanelCols;
+  for (int64_t key = first; key < last; ++key) {
+    const float* source = values + key * stride;
+    for (int64_t col = 0; col < RoundUp(width, kPanelCols); col += kLanes) {
+      float* target = out + col / kPanelCols * panel_values + key * kPanelCols + col % kPanelCols;
+      Store(target, col < width ? LoadUpTo(source + col, width - col) : VecF{});
+    }
+  }
+}
+
 // Keys [begin, end) that a query or a block of queries sees, and the part of them in one tile.
 struct KeyRange {
   int64_t begin, end;
@@ -169,8 +183,8 @@ inline void ValueTile(const AttentionTask& task, const AttentionState& state, co
   F32Tile tile;
   tile.a = state.scores;
   tile.a_stride = kKeyTile;
-  tile.b_stride = task.v_stride;
-  tile.panel_stride = kPanelCols;
+  tile.b_stride = kPanelCols;
+  tile.panel_stride = RoundUp(task.length, kPanelCols) * kPanelCols;
   tile.depth = keys.end - keys.begin;
   tile.c_stride = state.padded;
   tile.first = false;
@@ -178,7 +192,7 @@ inline void ValueTile(const AttentionTask& task, const AttentionState& state, co
   int64_t panels = 0;
   for (int64_t panel = 0; panel < num_panels; panel += panels) {
     panels = num_panels - panel >= kTilePanels ? kTilePanels : 1;
-    tile.b = task.values + keys.begin * task.v_stride + panel * kPanelCols;
+    tile.b = task.values + panel * tile.panel_stride + keys.begin * kPanelCols;
     tile.c = state.sums + panel * kPanelCols;
     RunRowTiles(rows, panels, tile);
   }

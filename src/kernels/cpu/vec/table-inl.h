@@ -30,6 +30,7 @@ constexpr pergola::kernels::cpu::KernelTable MakeTable() {
   table.rope_row = RopeRow;
   table.mean_rows = MeanRows;
   table.pack_keys = PackKeys;
+  table.pack_values = PackValues;
   table.attention = AttentionBlock;
   return table;
 }
