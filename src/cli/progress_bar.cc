@@ -12,7 +12,7 @@ namespace pergola::cli {
 namespace {
 
 constexpr std::chrono::milliseconds kDrawInterval{100};
-constexpr int kBarCells = 20;
+constexpr int kBarCells = 10;  // all fits into 80 columns
 // The shown rate follows the last seconds: time constant of the smoothing.
 constexpr double kSmoothingSeconds = 3.0;
 
@@ -50,7 +50,7 @@ std::string RenderProgress(const ProgressView& view, int columns) {
     const double fraction = std::min(view.fraction, 1.0);
     const int filled = static_cast<int>(fraction * kBarCells);
     char percent[16];
-    std::snprintf(percent, sizeof percent, "  %3d %%", static_cast<int>(fraction * 100));
+    std::snprintf(percent, sizeof percent, "  %d %%", static_cast<int>(fraction * 100));
     line += "  [" + std::string(filled, '#') + std::string(kBarCells - filled, '.') + "]" + percent;
   }
   const bool texts = view.unit == ProgressUnit::kTexts;
@@ -99,7 +99,7 @@ void ProgressBar::Update(int64_t done, int64_t total, double fraction) {
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   const double made = fraction - start_fraction_;
   view_.eta = std::chrono::seconds(-1);
-  if (made > 0 && elapsed > 0.5) {
+  if (made > 0.002 && elapsed > 1) {
     view_.eta = std::chrono::seconds(std::llround(elapsed * std::max(0.0, 1 - fraction) / made));
   }
   Draw();

@@ -1,6 +1,6 @@
 // The bar that a long command draws on a terminal:
 //
-//   all-MiniLM-L6-v2  [###########.........]  56 %  51.1 MB of 91.3 MB  12.4 MB/s  ETA 0:03
+//   all-MiniLM-L6-v2  [#####.....]  56 %  51.1 MB of 91.3 MB  12.4 MB/s  ETA 0:03
 //
 //   ProgressBar bar(stderr, "all-MiniLM-L6-v2", ProgressUnit::kBytes);
 //   bar.Update(done, total);   // as often as you like: drawn at most ten times a second

@@ -9,7 +9,7 @@ TEST(ProgressBarTest, ShowsBarAmountsRateAndEta) {
   ProgressView view{"model",    ProgressUnit::kBytes,   51'100'000, 91'300'000, 0.56,
                     12'400'000, std::chrono::seconds(3)};
   EXPECT_EQ(RenderProgress(view, 200),
-            "model  [###########.........]   56 %  51.1 MB of 91.3 MB  12.4 MB/s  ETA 0:03");
+            "model  [#####.....]  56 %  51.1 MB of 91.3 MB  12.4 MB/s  ETA 0:03");
   view.eta = std::chrono::seconds(3725);
   EXPECT_TRUE(RenderProgress(view, 200).ends_with("ETA 1:02:05"));
 }
