@@ -79,6 +79,32 @@ def bpe(bytes_too=True, fuse=True, unk="<unk>", ignore=False, normalizer=None, p
     return tokenizer
 
 
+def scored():
+    """A vocabulary as SentencePiece orders it; merges as its conversion makes them: every split of a piece
+    into two, by falling score (here rising id; control and user-defined pieces have score 0)."""
+    pieces = ["<unk>", "<s>", "</s>", "\u2581\u2581", "\n\n"] + [f"<0x{b:02X}>" for b in range(256)]
+    pieces += ["aa", "ab", "he", "ll", "hell", "ello", "\u2581h", "\u2581he", "hello", "\u2581hello", "or", "\u2581w",
+               "\u2581wor", "ld", "\u2581world", "aaa", "aaaa", "abab", "th", "three", "re", "e\u0301", "---", "--"]
+    pieces += [c for c in letters() if c != "q"] + ["\n"]
+    vocabulary = {piece: i for i, piece in enumerate(pieces)}
+    merges = []
+    for piece, i in vocabulary.items():
+        score = 0 if i < 5 else -i
+        splits = [(piece[:cut], piece[cut:]) for cut in range(1, len(piece))]
+        splits = [s for s in splits if s[0] in vocabulary and s[1] in vocabulary]
+        merges += [(score, *s) for s in sorted(splits, key=lambda s: (vocabulary[s[0]], vocabulary[s[1]]))]
+    merges.sort(key=lambda m: (m[0], len(m[1]), len(m[2])), reverse=True)
+    tokenizer = Tokenizer(models.BPE(vocabulary, [m[1:] for m in merges], unk_token="<unk>", fuse_unk=True,
+                                     byte_fallback=True))
+    tokenizer.normalizer = normalizers.Replace(" ", "\u2581")
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> <s>:1 $B:1 </s>:1", special_tokens=[("<s>", 1), ("</s>", 2)])
+    tokenizer.add_special_tokens([AddedToken(t, normalized=False) for t in ("<unk>", "<s>", "</s>")])
+    tokenizer.add_tokens([AddedToken(t, normalized=False) for t in ("\u2581\u2581", "\n\n")])
+    return tokenizer
+
+
 def small_tokenizers():
     n, p = normalizers, pre_tokenizers
     yield "bert_uncased", bert()
@@ -104,6 +130,7 @@ def small_tokenizers():
     for behaviour in ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"):
         yield "split_" + behaviour, bpe(pre_tokenizer=p.Split("-", behaviour))
         yield "split_inverted_" + behaviour, bpe(pre_tokenizer=p.Split("a", behaviour, invert=True))
+    yield "scored", scored()
     roberta = bpe()
     roberta.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 1), trim_offsets=True,
                                                           add_prefix_space=False)

@@ -18,25 +18,26 @@
 namespace pergola::text {
 
 struct TextModelConfig {
-  std::shared_ptr<const tokenizers::Tokenizer> tokenizer;  // second owner: the engine's caller
+  // The second owner is the engine's caller.
+  std::shared_ptr<const tokenizers::Tokenizer> tokenizer = nullptr;
   int64_t max_tokens = 0;  // per sequence, special tokens included; 0: no limit
   int64_t vocab_size = 0;  // rows of the embedding table: ids must be below
   // Name -> text put before the input.
-  std::map<std::string, std::string, std::less<>> prompts;
-  std::string default_prompt_name;  // empty: no prompt unless asked
+  std::map<std::string, std::string, std::less<>> prompts = {};
+  std::string default_prompt_name = {};  // empty: no prompt unless asked
 };
 
 struct PrepareOptions {
-  std::optional<std::string>
-      prompt_name;                    // a name from the model's table; unknown is INVALID_ARGUMENT
-  std::optional<std::string> prompt;  // free text; wins over prompt_name
+  // A name from the model's table; unknown is INVALID_ARGUMENT.
+  std::optional<std::string> prompt_name = std::nullopt;
+  std::optional<std::string> prompt = std::nullopt;  // free text; wins over prompt_name
   // A role of a dialect ("search_query", "retrieval.passage", "document", ...), mapped onto a
   // prompt name by rule 10 of docs/http.md; without a match no prompt.
-  std::optional<std::string> role;
+  std::optional<std::string> role = std::nullopt;
   bool truncate = false;
   tokenizers::TruncationSide side = tokenizers::TruncationSide::kRight;
   // Lower limit than the model's (Ollama num_ctx, max_tokens_per_doc); nullopt = the model's.
-  std::optional<int64_t> max_tokens;
+  std::optional<int64_t> max_tokens = std::nullopt;
   bool add_special_tokens = true;
 };
 

@@ -97,7 +97,9 @@ Result<Vocabulary> MakeVocabulary(const std::vector<std::string>& pieces) {
 std::string WordPieceOf(std::string_view token, int64_t type) {
   const bool bracketed = token.starts_with('[') && token.ends_with(']');
   if (type == kControl || type == kUnknown || bracketed) return std::string(token);
-  if (token.starts_with(kSpaceMark)) return std::string(token.substr(kSpaceMark.size()));
+  if (token.starts_with(kSpaceMark) && token != kSpaceMark) {
+    return std::string(token.substr(kSpaceMark.size()));
+  }
   return "##" + std::string(token);
 }
 

@@ -128,6 +128,7 @@ Result<std::unique_ptr<TokenModel>> ParseBpe(const JsonElement& model, const std
 
 Result<std::unique_ptr<TokenModel>> ParseTokenModel(const JsonElement& element,
                                                     const std::string& place) {
+  if (!element.is_object()) return InvalidArgumentError(place + " is missing or not an object");
   PERGOLA_ASSIGN_OR_RETURN(std::string_view type, JsonString(element, "type", place, "BPE"));
   if (type == "WordPiece") return ParseWordPiece(element, place);
   if (type == "BPE") return ParseBpe(element, place);

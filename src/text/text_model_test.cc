@@ -1,0 +1,151 @@
+#include "text/text_model.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace pergola::text {
+namespace {
+
+using tokenizers::TruncationSide;
+
+// The tiny BERT: [CLS] is 2, [SEP] is 3, a word may be several tokens.
+class TextModelTest : public testing::Test {
+ protected:
+  static TextModel MakeModel(TextModelConfig config) {
+    auto tokenizer = tokenizers::LoadTokenizerJson(std::string(PERGOLA_TEST_DATA) +
+                                                   "/golden/tiny/bert/tokenizer.json");
+    EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().ToString();
+    config.tokenizer = std::move(*tokenizer);
+    if (config.vocab_size == 0) {
+      config.vocab_size = static_cast<int64_t>(config.tokenizer->vocab_size());
+    }
+    return TextModel(std::move(config));
+  }
+  static TextModel MakeWithPrompts() {
+    return MakeModel({.max_tokens = 64,
+                      .prompts = {{"query", "q: "}, {"document", "d: "}, {"Clustering", "c: "}}});
+  }
+};
+
+TEST_F(TextModelTest, EmptyTextIsTheSpecialTokens) {
+  const TextModel model = MakeModel({.max_tokens = 8});
+  const auto prepared = model.Prepare("", {});
+  ASSERT_TRUE(prepared.ok());
+  EXPECT_EQ(prepared->ids, (std::vector<int32_t>{2, 3}));
+  EXPECT_FALSE(prepared->truncated);
+}
+
+TEST_F(TextModelTest, RefusesLongTextsWithCountAndLimit) {
+  const TextModel model = MakeModel({.max_tokens = 8});
+  EXPECT_EQ(model.Prepare("a a a a a a a", {}).status(),
+            InvalidArgumentError("input has 9 tokens, the limit is 8; set truncate to cut it"));
+  std::string huge;
+  for (int i = 0; i < 100000; ++i) huge += "a ";
+  const Status status = model.Prepare(huge, {}).status();
+  EXPECT_TRUE(status.message().starts_with("input has at least ")) << status.message();
+  EXPECT_TRUE(status.message().ends_with(" tokens, the limit is 8; set truncate to cut it"));
+  EXPECT_TRUE(model.Prepare("a a a a a a", {}).ok());
+}
+
+TEST_F(TextModelTest, CutsFromTheSideThatIsAskedFor) {
+  const TextModel model = MakeModel({.max_tokens = 5});
+  const auto whole = model.tokenizer().TokenToId("a");
+  const auto last = model.tokenizer().TokenToId("b");
+  const std::string text = "a a a a a b b b b b";
+  PrepareOptions options{.truncate = true};
+  auto prepared = model.Prepare(text, options);
+  ASSERT_TRUE(prepared.ok());
+  EXPECT_EQ(prepared->ids, (std::vector<int32_t>{2, whole, whole, whole, 3}));
+  EXPECT_TRUE(prepared->truncated);
+  options.side = TruncationSide::kLeft;
+  prepared = model.Prepare(text, options);
+  ASSERT_TRUE(prepared.ok());
+  EXPECT_EQ(prepared->ids, (std::vector<int32_t>{2, last, last, last, 3}));
+  options.max_tokens = 3;
+  options.add_special_tokens = false;
+  prepared = model.Prepare(text, options);
+  ASSERT_TRUE(prepared.ok());
+  EXPECT_EQ(prepared->ids, (std::vector<int32_t>{last, last, last}));
+  options.max_tokens = 100;  // the model's own limit is lower
+  EXPECT_EQ(model.Prepare(text, options)->ids.size(), 5u);
+  options.max_tokens = 0;
+  EXPECT_EQ(model.Prepare(text, options).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(TextModelTest, RolesOfAllDialectsFindTheirPrompt) {
+  const TextModel model = MakeWithPrompts();
+  const auto prompt = [&](const PrepareOptions& options) {
+    return model.ResolvePrompt(options).value();
+  };
+  for (const char* role : {"search_query", "retrieval.query", "query", "Query"}) {
+    EXPECT_EQ(prompt({.role = role}), "q: ") << role;
+  }
+  for (const char* role : {"search_document", "retrieval.passage", "document"}) {
+    EXPECT_EQ(prompt({.role = role}), "d: ") << role;
+  }
+  EXPECT_EQ(prompt({.role = "clustering"}), "c: ");
+  EXPECT_EQ(prompt({.role = "classification"}), "");
+  EXPECT_EQ(prompt({}), "");
+  EXPECT_EQ(prompt({.prompt_name = "query"}), "q: ");
+  EXPECT_EQ(prompt({.prompt_name = "query", .prompt = "free "}), "free ");
+  EXPECT_EQ(prompt({.prompt_name = "query", .role = "document"}), "q: ");
+}
+
+TEST_F(TextModelTest, UnknownPromptNameIsRefusedWithTheKnownOnes) {
+  const Status status = MakeWithPrompts().Prepare("a", {.prompt_name = "nope"}).status();
+  EXPECT_EQ(status, InvalidArgumentError(
+                        "unknown prompt 'nope'; the model has Clustering, document, query"));
+  const Status none = MakeModel({.max_tokens = 8}).Prepare("a", {.prompt_name = "query"}).status();
+  EXPECT_EQ(none, InvalidArgumentError("unknown prompt 'query'; the model has none"));
+}
+
+TEST_F(TextModelTest, RoleOnAModelWithoutPromptsIsIgnored) {
+  const TextModel model = MakeModel({.max_tokens = 8});
+  EXPECT_EQ(model.Prepare("a", {.role = "search_query"})->ids, model.Prepare("a", {})->ids);
+}
+
+TEST_F(TextModelTest, DefaultPromptIsPutBeforeTheText) {
+  const TextModel plain = MakeWithPrompts();
+  TextModelConfig config = plain.config();
+  config.default_prompt_name = "query";
+  const TextModel model(config);
+  EXPECT_EQ(model.Prepare("a", {})->ids, plain.Prepare("q: a", {})->ids);
+  EXPECT_EQ(model.Prepare("a", {.role = "document"})->ids, plain.Prepare("d: a", {})->ids);
+  EXPECT_EQ(model.Prepare("a", {.prompt = ""})->ids, plain.Prepare("a", {})->ids);
+}
+
+TEST_F(TextModelTest, TokenOutsideTheEmbeddingTableIsNamed) {
+  const TextModel model = MakeModel({.max_tokens = 8, .vocab_size = 4});
+  const Status status = model.Prepare("[MASK]", {}).status();
+  EXPECT_EQ(status,
+            InvalidArgumentError("token id 4 ('[MASK]') at position 1 is outside the model's "
+                                 "vocabulary of 4"));
+}
+
+TEST_F(TextModelTest, InvalidUtf8IsRefusedWithItsPlace) {
+  const Status status = MakeModel({.max_tokens = 8}).Prepare("ab\xff", {}).status();
+  EXPECT_EQ(status, InvalidArgumentError("the text is not valid UTF-8 at byte 2"));
+}
+
+TEST_F(TextModelTest, IdsAreUsedAsSent) {
+  const TextModel model = MakeModel({.max_tokens = 4});
+  EXPECT_EQ(model.PrepareIds({5, 6}, {})->ids, (std::vector<int32_t>{5, 6}));
+  EXPECT_EQ(model.PrepareIds({1000}, {}).status(),
+            InvalidArgumentError(
+                "token id 1000 at position 0 is outside the model's vocabulary of 1000"));
+  EXPECT_EQ(model.PrepareIds({5, -1}, {}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(model.PrepareIds({}, {}).status().code(), StatusCode::kInvalidArgument);
+  const std::vector<int32_t> five = {5, 6, 7, 8, 9};
+  EXPECT_EQ(model.PrepareIds(five, {}).status(),
+            InvalidArgumentError("input has 5 tokens, the limit is 4; set truncate to cut it"));
+  PrepareOptions options{.truncate = true};
+  EXPECT_EQ(model.PrepareIds(five, options)->ids, (std::vector<int32_t>{5, 6, 7, 8}));
+  options.side = TruncationSide::kLeft;
+  EXPECT_EQ(model.PrepareIds(five, options)->ids, (std::vector<int32_t>{6, 7, 8, 9}));
+  EXPECT_TRUE(model.PrepareIds(five, options)->truncated);
+}
+
+}  // namespace
+}  // namespace pergola::text
