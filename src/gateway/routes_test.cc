@@ -1,0 +1,404 @@
+#include "gateway/routes.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <future>
+#include <limits>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gateway/json_reader.h"
+#include "gateway/testing/ask.h"
+#include "gateway/testing/fake_model.h"
+
+namespace pergola::gateway {
+namespace {
+
+using service::Clock;
+using testing::Ask;
+using testing::FindHeader;
+using testing::Question;
+
+constexpr char kOneText[] = R"({"model":"m","input":"hello"})";
+
+class RoutesTest : public ::testing::Test {
+ protected:
+  RoutesOptions Options() {
+    RoutesOptions options;
+    options.models.push_back(model_.served);
+    options.num_workers = 2;
+    return options;
+  }
+
+  // Every request is answered with `status`.
+  void FailWith(Status status) {
+    model_.service->set_intercept(
+        [status](service::InferenceRequest&, service::InferenceCallback& done) {
+          done(status);
+          return true;
+        });
+  }
+
+  HttpResponse Post(Routes& routes, std::string path, std::string body) {
+    return Ask(routes, {.path = std::move(path), .body = std::move(body)});
+  }
+
+  HttpResponse Get(Routes& routes, std::string path) {
+    Question question;
+    question.method = "GET";
+    question.path = std::move(path);
+    return Ask(routes, std::move(question));
+  }
+
+  testing::FakeModel model_ = testing::MakeFakeModel();
+};
+
+TEST_F(RoutesTest, MapsEveryServiceErrorToItsStatus) {
+  const std::pair<Status, int> cases[] = {
+      {InvalidArgumentError("x"), 400},   {NotFoundError("x"), 404},
+      {ResourceExhaustedError("x"), 429}, {UnavailableError("x"), 503},
+      {DeadlineExceededError("x"), 504},  {InternalError("x"), 500},
+      {DataLossError("x"), 500},          {UnauthenticatedError("x"), 401},
+      {CancelledError("x"), 499},
+  };
+  Routes routes(Options());
+  for (const auto& [status, expected] : cases) {
+    FailWith(status);
+    const HttpResponse response = Post(routes, "/v1/embeddings", kOneText);
+    EXPECT_EQ(response.status, expected) << status.ToString();
+    const bool retry = expected == 429 || expected == 503;
+    EXPECT_EQ(FindHeader(response, "retry-after") != nullptr, retry) << status.ToString();
+  }
+}
+
+TEST_F(RoutesTest, OverloadIsTheSameForAStringAndAListOfOne) {
+  Routes routes(Options());
+  FailWith(ResourceExhaustedError("too many tokens are queued"));
+  const HttpResponse text = Post(routes, "/embed", R"({"inputs":"a"})");
+  const HttpResponse list = Post(routes, "/embed", R"({"inputs":["a"]})");
+  EXPECT_EQ(text.status, 429);
+  EXPECT_EQ(text.body, list.body);
+  EXPECT_EQ(text.body, R"({"error":"too many tokens are queued","error_type":"Overloaded"})");
+}
+
+TEST_F(RoutesTest, ANumberThatIsNotFiniteIs500AndNeverInTheAnswer) {
+  model_.service->set_intercept(
+      [](service::InferenceRequest& request, service::InferenceCallback& done) {
+        service::InferenceOutput output = testing::FakeService::Compute(request);
+        auto rows = std::make_shared<service::Rows>(*output.sequences[0]);
+        rows->values[0] = std::numeric_limits<float>::quiet_NaN();
+        output.sequences[0] = rows;
+        done(std::move(output));
+        return true;
+      });
+  Routes routes(Options());
+  const HttpResponse response = Post(routes, "/v1/embeddings", kOneText);
+  EXPECT_EQ(response.status, 500);
+  EXPECT_NE(response.body.find("finite"), std::string::npos);
+}
+
+TEST_F(RoutesTest, AServiceThatBreaksItsPromiseIs500) {
+  model_.service->set_intercept([](service::InferenceRequest&, service::InferenceCallback& done) {
+    done(service::InferenceOutput{});
+    return true;
+  });
+  Routes routes(Options());
+  EXPECT_EQ(Post(routes, "/v1/embeddings", kOneText).status, 500);
+}
+
+TEST_F(RoutesTest, PassesModelIdsDeadlineAndCancelToTheService) {
+  service::InferenceRequest seen;
+  model_.service->set_intercept(
+      [&seen](service::InferenceRequest& request, service::InferenceCallback&) {
+        seen = request;
+        return false;
+      });
+  Routes routes(Options());
+  Question question{.path = "/v1/embeddings", .body = kOneText};
+  question.deadline = Clock::now() + std::chrono::hours(1);
+  EXPECT_EQ(Ask(routes, question).status, 200);
+  EXPECT_EQ(seen.model, "org/fake");
+  EXPECT_EQ(seen.deadline, question.deadline);
+  EXPECT_EQ(seen.cancel, question.cancel);
+  EXPECT_EQ(seen.sequences, (std::vector<std::vector<int32_t>>{{1, 50, 2}}));
+}
+
+TEST_F(RoutesTest, WorkPastItsDeadlineOrWithoutAClientIsNotSubmitted) {
+  bool submitted = false;
+  model_.service->set_intercept(
+      [&submitted](service::InferenceRequest&, service::InferenceCallback&) {
+        submitted = true;
+        return false;
+      });
+  Routes routes(Options());
+  Question late{.path = "/v1/embeddings", .body = kOneText};
+  late.deadline = Clock::now() - std::chrono::seconds(1);
+  EXPECT_EQ(Ask(routes, late).status, 504);
+  Question gone{.path = "/v1/embeddings", .body = kOneText};
+  gone.cancel->Cancel();
+  EXPECT_EQ(Ask(routes, gone).status, 499);
+  EXPECT_FALSE(submitted);
+}
+
+TEST_F(RoutesTest, ARequestWithoutADeadlineGetsTheDefaultAndIsCancelled) {
+  service::InferenceCallback held;
+  model_.service->set_intercept(
+      [&held](service::InferenceRequest&, service::InferenceCallback& done) {
+        held = std::move(done);
+        return true;
+      });
+  RoutesOptions options = Options();
+  options.default_timeout = std::chrono::milliseconds(5);
+  Routes routes(std::move(options));
+  Question question{.path = "/v1/embeddings", .body = kOneText};
+  EXPECT_EQ(Ask(routes, question).status, 504);
+  EXPECT_TRUE(question.cancel->cancelled());
+  // Answers nobody and does no harm; the routes wait for it.
+  std::exchange(held, nullptr)(CancelledError("late"));
+}
+
+TEST_F(RoutesTest, TheDestructorWaitsForWhatIsWithTheService) {
+  service::InferenceCallback held;
+  model_.service->set_intercept(
+      [&held](service::InferenceRequest& request, service::InferenceCallback& done) {
+        held = [done = std::move(done), request](Result<service::InferenceOutput>) {
+          done(testing::FakeService::Compute(request));
+        };
+        return true;
+      });
+  std::promise<HttpResponse> promise;
+  auto routes = std::make_unique<Routes>(Options());
+  HttpRequest request;
+  request.method = "POST";
+  request.path = "/v1/embeddings";
+  request.body = kOneText;
+  request.received = Clock::now();
+  request.deadline = Clock::now() + std::chrono::hours(1);
+  request.cancel = std::make_shared<service::CancelToken>();
+  routes->Handle(std::move(request),
+                 [&](HttpResponse response) { promise.set_value(std::move(response)); });
+  std::thread service([&held] {
+    const service::InferenceCallback done = std::exchange(held, nullptr);
+    done(CancelledError(""));
+  });
+  routes.reset();
+  service.join();
+  EXPECT_EQ(promise.get_future().get().status, 200);
+}
+
+TEST_F(RoutesTest, ALargeAnswerIsStreamedAndEqualsTheHeldOne) {
+  std::string body = R"({"inputs":[)";
+  for (int i = 0; i < 2000; ++i)
+    body += std::string(i > 0 ? "," : "") + "\"" + std::to_string(i) + " b c d e f g h i j\"";
+  body += "]}";
+  // 2,000 x 8 numbers are less than what is held; token vectors of 12 tokens are more with wide
+  // rows.
+  model_.service->set_intercept(
+      [](service::InferenceRequest& request, service::InferenceCallback& done) {
+        service::InferenceOutput output;
+        for (const auto& ids : request.sequences) {
+          auto rows = std::make_shared<service::Rows>();
+          rows->rows = static_cast<int64_t>(ids.size());
+          rows->width = 64;
+          rows->values.assign(ids.size() * 64, 0.5f);
+          output.sequences.push_back(std::move(rows));
+        }
+        done(std::move(output));
+        return true;
+      });
+  Routes routes(Options());
+  HttpRequest request;
+  std::promise<HttpResponse> promise;
+  request.method = "POST";
+  request.path = "/embed_all";
+  request.body = body;
+  request.received = Clock::now();
+  request.cancel = std::make_shared<service::CancelToken>();
+  routes.Handle(std::move(request),
+                [&](HttpResponse response) { promise.set_value(std::move(response)); });
+  HttpResponse response = promise.get_future().get();
+  ASSERT_EQ(response.status, 200);
+  ASSERT_TRUE(response.next_chunk);
+  size_t chunks = 0;
+  size_t largest = response.body.size();
+  std::string whole = response.body;
+  for (bool more = true; more; ++chunks) {
+    std::string chunk;
+    more = response.next_chunk(&chunk);
+    largest = std::max(largest, chunk.size());
+    whole += chunk;
+  }
+  EXPECT_GT(chunks, 3u);
+  EXPECT_LT(largest, size_t{1} << 21);
+  const auto document = JsonDocument::Parse(whole);
+  ASSERT_TRUE(document.ok()) << document.status().ToString();
+  EXPECT_EQ((*document)->root().size(), 2000u);
+}
+
+TEST_F(RoutesTest, LargeBodiesAreWorkedOffTheCallingThread) {
+  std::thread::id worked;
+  model_.service->set_intercept([&worked](service::InferenceRequest&, service::InferenceCallback&) {
+    worked = std::this_thread::get_id();
+    return false;
+  });
+  Routes routes(Options());
+  const std::string padding(4000, ' ');
+  EXPECT_EQ(Post(routes, "/v1/embeddings", kOneText + padding).status, 200);
+  EXPECT_NE(worked, std::this_thread::get_id());
+  EXPECT_EQ(Post(routes, "/v1/embeddings", kOneText).status, 200);
+  EXPECT_EQ(worked, std::this_thread::get_id());
+}
+
+TEST_F(RoutesTest, StrictModelRefusesOtherNamesInEveryDialect) {
+  RoutesOptions options = Options();
+  options.strict_model = true;
+  Routes routes(std::move(options));
+  const std::pair<const char*, const char*> refused[] = {
+      {"/v1/embeddings", R"({"model":"nope","input":"a"})"},
+      {"/api/embed", R"({"model":"nope","input":"a"})"},
+      {"/v2/embed", R"({"model":"nope","texts":["a"]})"},
+      {"/v1/embed", R"({"model":"nope","texts":["a"]})"},
+      {"/score", R"({"model":"nope","text_1":"a","text_2":"a"})"},
+      {"/api/show", R"({"model":"nope"})"},
+      {"/v1/rerank", R"({"model":"nope","query":"a","documents":["a"]})"},
+  };
+  for (const auto& [path, body] : refused) EXPECT_EQ(Post(routes, path, body).status, 404) << path;
+  const HttpResponse response = Post(routes, "/v1/embeddings", refused[0].second);
+  EXPECT_NE(response.body.find(R"("code":"model_not_found")"), std::string::npos);
+  EXPECT_EQ(Post(routes, "/v1/embeddings", R"({"model":"org/fake","input":"a"})").status, 200);
+  EXPECT_EQ(Post(routes, "/api/embed", R"({"model":"org/fake:latest","input":"a"})").status, 200);
+  EXPECT_EQ(Post(routes, "/api/embed", R"({"input":"a"})").status, 200);
+}
+
+TEST_F(RoutesTest, TwoModelsAreToldApartByName) {
+  testing::FakeModel other = testing::MakeFakeModel(testing::FakeModelInfo("second"));
+  std::string asked;
+  other.service->set_intercept(
+      [&asked](service::InferenceRequest& request, service::InferenceCallback&) {
+        asked = request.model;
+        return false;
+      });
+  RoutesOptions options = Options();
+  options.models.push_back(other.served);
+  Routes routes(std::move(options));
+  EXPECT_EQ(Post(routes, "/v1/embeddings", R"({"model":"second","input":"a"})").status, 200);
+  EXPECT_EQ(asked, "second");
+  EXPECT_EQ(Post(routes, "/v1/embeddings", R"({"model":"third","input":"a"})").status, 404);
+}
+
+TEST_F(RoutesTest, MatryoshkaWidthsAreTheOnlyOnesUnlessAllowed) {
+  model_.served.info.matryoshka_widths = {8, 4, 2};
+  const std::string three = R"({"model":"m","input":"a","dimensions":3})";
+  const std::string four = R"({"model":"m","input":"a","dimensions":4})";
+  Routes routes(Options());
+  const HttpResponse refused = Post(routes, "/v1/embeddings", three);
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_NE(refused.body.find("8, 4, 2"), std::string::npos) << refused.body;
+  EXPECT_EQ(Post(routes, "/v1/embeddings", four).status, 200);
+  RoutesOptions any = Options();
+  any.allow_any_dimensions = true;
+  Routes lenient(std::move(any));
+  EXPECT_EQ(Post(lenient, "/v1/embeddings", three).status, 200);
+}
+
+TEST_F(RoutesTest, AModelThatDoesNotNormaliseDoesSoOnlyWhenAsked) {
+  model_.served.info.normalises = false;
+  Routes routes(Options());
+  const std::string raw = Post(routes, "/v1/embeddings", kOneText).body;
+  EXPECT_NE(raw.find("[0,0,0,0,0,3,4,0]"), std::string::npos) << raw;
+  const std::string unit =
+      Post(routes, "/v1/embeddings", R"({"model":"m","input":"hello","normalize":true})").body;
+  EXPECT_NE(unit.find("[0,0,0,0,0,0.6,0.8,0]"), std::string::npos) << unit;
+}
+
+TEST_F(RoutesTest, TokenizeStopsAtItsLimit) {
+  RoutesOptions options = Options();
+  options.max_tokenize_tokens = 6;
+  Routes routes(std::move(options));
+  EXPECT_EQ(Post(routes, "/tokenize", R"({"inputs":["a","b"]})").status, 200);
+  const HttpResponse refused = Post(routes, "/tokenize", R"({"inputs":["a","b c"]})");
+  EXPECT_EQ(refused.status, 422);
+  EXPECT_NE(refused.body.find("6 tokens"), std::string::npos);
+}
+
+TEST_F(RoutesTest, ReadinessIsAForwardPassAndRemembersOne) {
+  int64_t passes = 0;
+  std::vector<std::vector<int32_t>> probes;
+  model_.service->set_intercept(
+      [&](service::InferenceRequest& request, service::InferenceCallback&) {
+        ++passes;
+        probes.push_back(request.sequences[0]);
+        return false;
+      });
+  Routes routes(Options());
+  EXPECT_EQ(Get(routes, "/readyz").status, 200);
+  EXPECT_EQ(passes, 1);
+  EXPECT_EQ(Get(routes, "/readyz").status, 200);
+  EXPECT_EQ(passes, 1);
+}
+
+TEST_F(RoutesTest, NotReadyIs503WithTheReason) {
+  FailWith(UnavailableError("the scheduler is shutting down"));
+  Routes routes(Options());
+  const HttpResponse ready = Get(routes, "/readyz");
+  EXPECT_EQ(ready.status, 503);
+  EXPECT_EQ(ready.body, R"({"error":"not ready: the scheduler is shutting down"})");
+  EXPECT_EQ(Get(routes, "/healthz").status, 200);
+  EXPECT_EQ(Get(routes, "/health").status, 503);
+}
+
+TEST_F(RoutesTest, CheckTellsTheServerWhatARouteWants) {
+  Routes routes(Options());
+  const auto embed = routes.Check("POST", "/api/embed");
+  EXPECT_TRUE(embed.path_known && embed.method_allowed && embed.takes_body && embed.needs_auth &&
+              embed.form_content_type_ok);
+  const auto wrong = routes.Check("GET", "/v1/embeddings");
+  EXPECT_TRUE(wrong.path_known);
+  EXPECT_FALSE(wrong.method_allowed);
+  EXPECT_EQ(wrong.allow, "POST");
+  EXPECT_FALSE(routes.Check("POST", "/v1/embeddings").form_content_type_ok);
+  EXPECT_EQ(routes.Check("GET", "/").allow, "POST, GET, HEAD");
+  EXPECT_EQ(routes.Check("HEAD", "/v1/models/a/b").route, "/v1/models/{id}");
+  EXPECT_FALSE(routes.Check("GET", "/v1/models/").path_known);
+  EXPECT_FALSE(routes.Check("GET", "/healthz").needs_auth);
+  EXPECT_TRUE(routes.Check("GET", "/metrics").needs_auth);
+  EXPECT_FALSE(routes.Check("GET", "/nothing").path_known);
+}
+
+TEST_F(RoutesTest, RendersTheServersErrorsInTheDialectOfThePath) {
+  Routes routes(Options());
+  EXPECT_EQ(routes.RenderError("/v2/embed", 413, "m").body, R"({"message":"m"})");
+  EXPECT_EQ(routes.RenderError("/embed", 401, "m").body,
+            R"({"error":"m","error_type":"Unauthorized"})");
+  EXPECT_EQ(routes.RenderError("/api/embed", 415, "m").body, R"({"error":"m"})");
+  EXPECT_EQ(routes.RenderError("/v1/rerank", 401, "m").body,
+            R"({"error":{"message":"m","type":"authentication_error","param":null,"code":null}})");
+  const HttpResponse bad = routes.RenderError("/x", 400, std::string(5000, '\xff'));
+  EXPECT_LT(bad.body.size(), 700u);
+  EXPECT_TRUE(JsonDocument::Parse(bad.body).ok());
+}
+
+TEST_F(RoutesTest, ErrorsNeverEchoMuchOfTheRequest) {
+  Routes routes(Options());
+  const std::string text(5000, 'x');
+  const std::string bodies[] = {
+      R"({"model":"m","input":"a","encoding_format":")" + text + "\"}",
+      R"({"model":"m","input":"a","prompt_name":")" + text + "\"}",
+      R"({"model":"m","input":"a","dimensions":")" + text + "\"}",
+      R"({"model":"m","input":"a","truncation_direction":")" + text + "\"}",
+      "{" + text,
+  };
+  for (const std::string& body : bodies) {
+    const HttpResponse response = Post(routes, "/v1/embeddings", body);
+    EXPECT_EQ(response.status, 400);
+    EXPECT_EQ(response.body.find(std::string(200, 'x')), std::string::npos) << response.body;
+  }
+  EXPECT_LT(Get(routes, "/v1/models/" + text).body.size(), 500u);
+  EXPECT_LT(Get(routes, "/" + text).body.size(), 500u);
+}
+
+}  // namespace
+}  // namespace pergola::gateway
