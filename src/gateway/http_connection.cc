@@ -292,7 +292,10 @@ awaitable<bool> HttpConnection::ServeOne() {
   } else {
     current_.keep_alive = head.keep_alive && (options().keepalive_max_requests == 0 ||
                                               requests_ < options().keepalive_max_requests);
+    const bool wants_more = head.keep_alive;
     go_on = co_await ServeRequest(std::move(head));
+    // It may have sent the next request already.
+    linger_ = linger_ || (wants_more && !current_.keep_alive) || !unread().empty();
   }
   --server_->requests_in_work;
   co_return go_on && !closed_;
@@ -644,7 +647,7 @@ awaitable<void> HttpConnection::Linger() {
   stream_->ShutdownSend();
   if (!linger_) co_return;
   const Clock::time_point until = Clock::now() + options().linger_timeout;
-  while (!ended_ && !closed_ && !server_->draining) {
+  while (!ended_ && !closed_) {
     Consume(unread().size());
     const bool in_time = co_await More(kBodyReadBytes, until);
     if (!in_time) co_return;

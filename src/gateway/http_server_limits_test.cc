@@ -152,9 +152,12 @@ TEST_F(HttpServerLimitsTest, ClosesAfterTheLastRequestAllowed) {
   options_.keepalive_max_requests = 2;
   Start();
   RawClient client = Connect();
-  EXPECT_EQ(client.Ask(Get("/get")).header("connection"), "");
-  EXPECT_EQ(client.Ask(Get("/get")).header("connection"), "close");
+  // Requests that are under way when the server closes must not cost the client its last answer.
+  for (int i = 0; i < 1000; ++i) client.Send(Get("/get"));
+  EXPECT_EQ(client.Read().header("connection"), "");
+  EXPECT_EQ(client.Read().header("connection"), "close");
   EXPECT_TRUE(client.WaitClosed());
+  EXPECT_EQ(client.rest(), "");
 }
 
 TEST_F(HttpServerLimitsTest, AFullSetOfIdlePeersMakesRoomForANewOne) {
