@@ -95,35 +95,46 @@ Status Bpe::AddMerges(std::span<const Merge> merges) {
   return OkStatus();
 }
 
-// All look-ups of a block are started before the first is waited for: three times as fast as one by
-// one with the 515,000 merges of Gemma.
+// All look-ups of a block are started before the first is waited for: twice as fast as one by one
+// with the 515,000 merges of Gemma. Neighbouring merges often make the same piece in different
+// ways.
 Status Bpe::AddBlock(std::span<const Merge> merges) {
-  struct Hashes {
+  struct LookUp {
     uint64_t left;
     uint64_t right;
     uint64_t merged;
+    bool merged_as_before;
   };
-  std::array<Hashes, kMergeBlock> hashes;
+  std::array<LookUp, kMergeBlock> look_ups;
   std::array<MergeSlot, kMergeBlock> found;
   std::string merged;
+  std::string merged_before;
   for (size_t i = 0; i < merges.size(); ++i) {
     merged.assign(merges[i].left).append(merges[i].right);
-    hashes[i] = {HashBytes(merges[i].left), HashBytes(merges[i].right), HashBytes(merged)};
-    vocabulary_.PrefetchSlot(hashes[i].left);
-    vocabulary_.PrefetchSlot(hashes[i].right);
-    vocabulary_.PrefetchSlot(hashes[i].merged);
+    LookUp& look_up = look_ups[i];
+    look_up = {HashBytes(merges[i].left), HashBytes(merges[i].right), 0,
+               i > 0 && merged == merged_before};
+    vocabulary_.PrefetchSlot(look_up.left);
+    vocabulary_.PrefetchSlot(look_up.right);
+    if (look_up.merged_as_before) continue;
+    look_up.merged = HashBytes(merged);
+    vocabulary_.PrefetchSlot(look_up.merged);
+    merged.swap(merged_before);
   }
   for (size_t i = 0; i < merges.size(); ++i) {
-    vocabulary_.PrefetchToken(hashes[i].left);
-    vocabulary_.PrefetchToken(hashes[i].right);
-    vocabulary_.PrefetchToken(hashes[i].merged);
+    vocabulary_.PrefetchToken(look_ups[i].left);
+    vocabulary_.PrefetchToken(look_ups[i].right);
+    if (!look_ups[i].merged_as_before) vocabulary_.PrefetchToken(look_ups[i].merged);
   }
   for (size_t i = 0; i < merges.size(); ++i) {
     const auto [left, right] = merges[i];
-    merged.assign(left).append(right);
     MergeSlot& merge = found[i];
-    merge = {vocabulary_.Find(left, hashes[i].left), vocabulary_.Find(right, hashes[i].right),
-             num_merges_++, vocabulary_.Find(merged, hashes[i].merged)};
+    merge = {vocabulary_.Find(left, look_ups[i].left), vocabulary_.Find(right, look_ups[i].right),
+             num_merges_++, i > 0 ? found[i - 1].merged : -1};
+    if (!look_ups[i].merged_as_before) {
+      merged.assign(left).append(right);
+      merge.merged = vocabulary_.Find(merged, look_ups[i].merged);
+    }
     if (merge.left < 0 || merge.right < 0 || merge.merged < 0 || left.empty() || right.empty()) {
       return InvalidArgumentError("BPE: merge " + std::to_string(merge.rank) + " of " +
                                   ShortPiece(left) + " and " + ShortPiece(right) +

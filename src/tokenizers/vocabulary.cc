@@ -56,7 +56,7 @@ void Vocabulary::Reserve(size_t num_tokens, size_t num_bytes) {
   capacity_ = num_tokens;
   arena_.reserve(num_bytes);
   places_.reserve(num_tokens);
-  slots_.assign(std::bit_ceil(num_tokens * 2 + 1), Slot{});
+  slots_.assign(std::bit_ceil(num_tokens + num_tokens / 2 + 1), Slot{});
   mask_ = slots_.size() - 1;
 }
 
