@@ -1,7 +1,7 @@
 // The seam between text and token ids.
 //
-//   PERGOLA_ASSIGN_OR_RETURN(auto tokenizer,
-//   tokenizers::LoadTokenizerJson("model/tokenizer.json")); tokenizers::Encoding encoding;
+//   PERGOLA_ASSIGN_OR_RETURN(auto tokenizer, tokenizers::LoadTokenizerJson("tokenizer.json"));
+//   tokenizers::Encoding encoding;
 //   PERGOLA_RETURN_IF_ERROR(tokenizer->Encode("hello", {}, &encoding));
 //
 // Ids equal those of the Hugging Face `tokenizers` library reading the same tokenizer.json, for
@@ -63,8 +63,9 @@ struct Encoding {
   void clear();
 };
 
-// Immutable after loading; all methods are thread-safe. Text must be valid UTF-8: INVALID_ARGUMENT
-// names the offset of the first bad byte otherwise. No other input fails.
+// Immutable after loading; all methods are thread-safe. Text must be valid UTF-8 and below 4 GiB:
+// INVALID_ARGUMENT names the offset of a bad byte otherwise. No other input fails. Where max_tokens
+// lets work stop early, bytes that were not reached are not examined.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
