@@ -64,9 +64,9 @@ void ConnectionSet::CloseAll() {
   for (ManagedConnection* connection : all_) connection->Close();
 }
 
-void ConnectionSet::Post(std::function<void()> work) {
+void LoopMailbox::Post(std::function<void()> work) {
   {
-    const std::lock_guard lock(post_mutex_);
+    const std::lock_guard lock(mutex_);
     if (retired_) return;
     if (!io_.get_executor().running_in_this_thread()) {
       boost::asio::post(io_, std::move(work));
@@ -76,8 +76,8 @@ void ConnectionSet::Post(std::function<void()> work) {
   work();
 }
 
-void ConnectionSet::Retire() {
-  const std::lock_guard lock(post_mutex_);
+void LoopMailbox::Retire() {
+  const std::lock_guard lock(mutex_);
   retired_ = true;
 }
 

@@ -67,6 +67,23 @@ struct ServerShared {
   int64_t busy_ = 0;  // guarded by busy_mutex_
 };
 
+// How other threads reach a network thread. Thread-safe. Holds nothing else alive: a handler may
+// keep an unanswered request, and so this, for longer than the server lives.
+class LoopMailbox {
+ public:
+  // `io` is not used after Retire.
+  explicit LoopMailbox(boost::asio::io_context& io) : io_(io) {}
+  // Runs `work` on the network thread, at once when called there; drops it after Retire.
+  void Post(std::function<void()> work);
+  // From now on nothing is posted any more.
+  void Retire();
+
+ private:
+  boost::asio::io_context& io_;
+  std::mutex mutex_;
+  bool retired_ = false;  // guarded by mutex_
+};
+
 // A connection as the set sees it. Thread-confined to its network thread.
 class ManagedConnection {
  public:
@@ -77,13 +94,13 @@ class ManagedConnection {
   virtual void Wake() = 0;
 };
 
-// The connections of one network thread. Thread-confined to it, but for Post, Retire and
-// idle_count.
+// The connections of one network thread. Thread-confined to it, but for mailbox
+// and idle_count.
 class ConnectionSet : public std::enable_shared_from_this<ConnectionSet> {
  public:
-  // `io` is not used after Retire.
+  // `io` must outlive the connections.
   ConnectionSet(std::shared_ptr<ServerShared> server, boost::asio::io_context& io)
-      : server_(std::move(server)), io_(io) {}
+      : server_(std::move(server)), io_(io), mailbox_(std::make_shared<LoopMailbox>(io)) {}
 
   // Starts a connection on the connected socket `fd`, which it owns from now on.
   void Adopt(int fd, std::shared_ptr<TlsContext> tls, std::string peer);
@@ -93,11 +110,8 @@ class ConnectionSet : public std::enable_shared_from_this<ConnectionSet> {
   void WakeIdle();
   void CloseAll();
 
-  // Runs `work` on the network thread, at once when called there; drops it after Retire.
-  // Second owner of the set (shared_from_this): requests whose handler has not answered yet.
-  void Post(std::function<void()> work);
-  // From now on nothing is posted any more.
-  void Retire();
+  // Second owners: requests whose handler has not answered yet, worker jobs.
+  const std::shared_ptr<LoopMailbox>& mailbox() const { return mailbox_; }
   int64_t idle_count() const { return idle_count_.load(std::memory_order_relaxed); }
 
   // For connections: each adds and removes itself, and stands in the line of the idle ones or not.
@@ -113,11 +127,10 @@ class ConnectionSet : public std::enable_shared_from_this<ConnectionSet> {
  private:
   const std::shared_ptr<ServerShared> server_;  // second owner: the server
   boost::asio::io_context& io_;
+  const std::shared_ptr<LoopMailbox> mailbox_;
   std::unordered_set<ManagedConnection*> all_;  // each owns itself while its coroutine runs
   std::list<ManagedConnection*> idle_;          // longest waiting first
   std::atomic<int64_t> idle_count_ = 0;
-  std::mutex post_mutex_;
-  bool retired_ = false;  // guarded by post_mutex_
 };
 
 }  // namespace pergola::gateway

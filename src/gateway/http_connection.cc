@@ -465,16 +465,20 @@ awaitable<HttpConnection::Next> HttpConnection::AwaitHandler(HttpHead head, std:
   request.received = current_.received = Clock::now();
   request.deadline = deadline;
   request.cancel = current_.cancel;
-  exchange->post = [set = set_](std::function<void()> work) { set->Post(std::move(work)); };
+  exchange->post = [mailbox = set_->mailbox()](std::function<void()> work) {
+    mailbox->Post(std::move(work));
+  };
   exchange->wake = [this] { event_.cancel(); };
-  server_->handler->Handle(std::move(request), MakeRespond(exchange, [server = server_, path] {
-                             return server->gate.Error(path, 500,
-                                                       "the request was dropped without an answer");
-                           }));
+  server_->handler->Handle(std::move(request), MakeRespond(exchange));
   Next next = Next::kGoOn;
   while (!exchange->response) {
     if (closed_ || ended_) {
       next = Next::kClose;
+      break;
+    }
+    if (exchange->dropped) {
+      exchange->response =
+          server_->gate.Error(path, 500, "the request was dropped without an answer");
       break;
     }
     if (Clock::now() >= deadline) {
@@ -614,13 +618,14 @@ awaitable<bool> HttpConnection::OnWorker(std::function<void()> work) {
   if (closed_) co_return false;
   auto done = std::make_shared<bool>(false);
   // The connection must not die on the worker's thread: `self` goes back with the note.
-  server_->workers->Run([self = shared_from_this(), set = set_, done, &work]() mutable {
-    work();
-    set->Post([self = std::move(self), done] {
-      *done = true;
-      self->event_.cancel();
-    });
-  });
+  server_->workers->Run(
+      [self = shared_from_this(), mailbox = set_->mailbox(), done, &work]() mutable {
+        work();
+        mailbox->Post([self = std::move(self), done] {
+          *done = true;
+          self->event_.cancel();
+        });
+      });
   while (!*done) {
     co_await Sleep(Clock::time_point::max());
   }

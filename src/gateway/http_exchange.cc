@@ -7,10 +7,13 @@ namespace {
 
 class Answerer {
  public:
-  Answerer(std::shared_ptr<HttpExchange> exchange, std::function<HttpResponse()> when_dropped)
-      : exchange_(std::move(exchange)), when_dropped_(std::move(when_dropped)) {}
+  explicit Answerer(std::shared_ptr<HttpExchange> exchange) : exchange_(std::move(exchange)) {}
   ~Answerer() {
-    if (!answered_.load()) Answer(when_dropped_());
+    if (answered_.load()) return;
+    exchange_->post([exchange = exchange_] {
+      exchange->dropped = true;
+      if (exchange->wake) exchange->wake();
+    });
   }
   Answerer(const Answerer&) = delete;
   Answerer& operator=(const Answerer&) = delete;
@@ -27,15 +30,13 @@ class Answerer {
 
  private:
   const std::shared_ptr<HttpExchange> exchange_;
-  const std::function<HttpResponse()> when_dropped_;
   std::atomic<bool> answered_ = false;
 };
 
 }  // namespace
 
-HttpRespond MakeRespond(std::shared_ptr<HttpExchange> exchange,
-                        std::function<HttpResponse()> when_dropped) {
-  auto answerer = std::make_shared<Answerer>(std::move(exchange), std::move(when_dropped));
+HttpRespond MakeRespond(std::shared_ptr<HttpExchange> exchange) {
+  auto answerer = std::make_shared<Answerer>(std::move(exchange));
   return [answerer](HttpResponse response) { answerer->Answer(std::move(response)); };
 }
 

@@ -22,12 +22,13 @@ struct HttpExchange {
 
   // The rest belongs to the connection's thread.
   std::optional<HttpResponse> response;
+  bool dropped = false;        // the handler let go of the request without an answer
   std::function<void()> wake;  // empty when the connection waits no more
 };
 
-// What the handler calls. The first call counts; if every copy goes away without one, the answer is
-// `when_dropped` (the client must not wait for a handler that forgot it).
-HttpRespond MakeRespond(std::shared_ptr<HttpExchange> exchange,
-                        std::function<HttpResponse()> when_dropped);
+// What the handler calls. The first call counts; if every copy goes away without one, `dropped` is
+// set: the client must not wait for a handler that forgot it. Keeps neither server nor handler
+// alive.
+HttpRespond MakeRespond(std::shared_ptr<HttpExchange> exchange);
 
 }  // namespace pergola::gateway

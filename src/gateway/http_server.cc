@@ -51,7 +51,7 @@ class NetworkThread {
   }
   // After all connections were told to close: returns when they have.
   void Join() {
-    set_->Retire();
+    set_->mailbox()->Retire();
     work_.reset();
     if (thread_.joinable()) thread_.join();
   }
@@ -71,7 +71,7 @@ class NetworkThread {
  private:
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_;
-  std::shared_ptr<ConnectionSet> set_;  // second owners: requests not yet answered
+  std::shared_ptr<ConnectionSet> set_;  // second owners: its connections
   std::thread thread_;
 };
 
@@ -196,8 +196,9 @@ void HttpServer::Impl::Accepted(Listener& listener, Protocol::socket socket,
   const int fd = socket.release(code);
   if (code) return;
   ConnectionSet& set = thread.set();
-  set.Post([&set, fd, tls = listener.is_unix ? nullptr : server->tls,
-            name = listener.is_unix ? "unix" : PeerName(peer)] { set.Adopt(fd, tls, name); });
+  set.mailbox()->Post(
+      [&set, fd, tls = listener.is_unix ? nullptr : server->tls,
+       name = listener.is_unix ? "unix" : PeerName(peer)] { set.Adopt(fd, tls, name); });
 }
 
 // Closes the longest idle connection of some thread. False: all are at work.
@@ -205,7 +206,7 @@ bool HttpServer::Impl::MakeRoom() {
   for (const std::unique_ptr<NetworkThread>& thread : threads) {
     if (thread->set().idle_count() == 0) continue;
     ConnectionSet& set = thread->set();
-    set.Post([&set] { set.EvictOldestIdle(); });
+    set.mailbox()->Post([&set] { set.EvictOldestIdle(); });
     return true;
   }
   return false;
