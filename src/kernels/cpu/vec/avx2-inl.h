@@ -53,6 +53,12 @@ inline float ReduceMax(VecF value) {
   return _mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half)));
 }
 
+// Sixteen bytes as sixteen 16-bit values.
+inline VecI LoadSignedBytes(const void* source) {
+  return reinterpret_cast<VecI>(
+      _mm256_cvtepi8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(source))));
+}
+
 // Per 32-bit lane: a.low * b.low + a.high * b.high of its two 16-bit halves.
 inline VecI MulAddPairs(VecI a, VecI b) {
   return reinterpret_cast<VecI>(

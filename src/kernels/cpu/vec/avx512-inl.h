@@ -48,6 +48,12 @@ inline VecF LoadBF16(const uint16_t* source) {
 // The largest lane.
 inline float ReduceMax(VecF value) { return _mm512_reduce_max_ps(value); }
 
+// Thirty-two bytes as thirty-two 16-bit values.
+inline VecI LoadSignedBytes(const void* source) {
+  return reinterpret_cast<VecI>(
+      _mm512_cvtepi8_epi16(_mm256_loadu_si256(static_cast<const __m256i*>(source))));
+}
+
 // Per 32-bit lane: a.low * b.low + a.high * b.high of its two 16-bit halves.
 inline VecI MulAddPairs(VecI a, VecI b) {
   return reinterpret_cast<VecI>(

@@ -64,28 +64,39 @@ inline void StoreWords(int16_t* target, Bytes bytes) {
 
 constexpr int64_t kBlockValues = kBlock * kPanelCols;
 
-struct Q8Block {
-  static constexpr int64_t kWeightBytes = kBlockValues;
-  static void Widen(const std::byte* source, int16_t* target) {
-    for (int64_t at = 0; at < kBlockValues; at += 16) {
-      StoreWords(target + at, *reinterpret_cast<const BytesUnaligned*>(source + at));
-    }
+inline void WidenBlock(Q8Block, const std::byte* source, int16_t* target) {
+  for (int64_t at = 0; at < kBlockValues; at += 16) {
+    StoreWords(target + at, *reinterpret_cast<const BytesUnaligned*>(source + at));
   }
-};
+}
 
-struct Q4Block {
-  static constexpr int64_t kWeightBytes = kBlockValues / 2;
-  static void Widen(const std::byte* source, int16_t* target) {
-    for (int64_t at = 0; at < kWeightBytes; at += 16) {
-      const Bytes both = *reinterpret_cast<const BytesUnaligned*>(source + at);
-      StoreWords(target + at, (both & 15) - 8);
-      StoreWords(target + kWeightBytes + at, ((both >> 4) & 15) - 8);
-    }
+inline void WidenBlock(Q4Block, const std::byte* source, int16_t* target) {
+  constexpr int64_t kBytes = Q4Block::kWeightBytes;
+  for (int64_t at = 0; at < kBytes; at += 16) {
+    const Bytes both = *reinterpret_cast<const BytesUnaligned*>(source + at);
+    StoreWords(target + at, (both & 15) - 8);
+    StoreWords(target + kBytes + at, ((both >> 4) & 15) - 8);
   }
-};
+}
 
+// Blocks that are used where they lie.
 template <class Block>
-struct BlockPanels {
+struct DirectBlocks {
+  using Tile = BlockTile<Block>;
+  static int64_t KStep(bool single_tile, int64_t, int64_t inputs) {
+    return single_tile ? inputs : 512;
+  }
+  static void Prepare(const LinearTask& task, int64_t panel, int64_t, int64_t k_begin, Tile& tile) {
+    constexpr int64_t kBytes = Block::kWeightBytes + kPanelCols * 2;
+    tile.b = task.panels + panel * task.panel_bytes + k_begin / kBlock * kBytes;
+    tile.panel_stride = task.panel_bytes;
+    tile.a = static_cast<const int16_t*>(task.a) + task.row_begin * task.a_stride + k_begin;
+  }
+};
+
+// Blocks that are widened to 16 bits once for many row tiles.
+template <class Block>
+struct WidenedBlocks {
   using Tile = I16Tile;
   static int64_t KStep(bool, int64_t panels, int64_t) { return 512 / panels; }
   static void Prepare(const LinearTask& task, int64_t panel, int64_t panels, int64_t k_begin,
@@ -100,7 +111,7 @@ struct BlockPanels {
           task.panels + (panel + i) * task.panel_bytes + k_begin / kBlock * kBytes;
       for (int64_t block = 0; block < blocks; ++block, source += kBytes) {
         const int64_t at = i * blocks + block;
-        Block::Widen(source, widened + at * kBlockValues);
+        WidenBlock(Block(), source, widened + at * kBlockValues);
         const uint16_t* halves = reinterpret_cast<const uint16_t*>(source + Block::kWeightBytes);
         for (int64_t col = 0; col < kPanelCols; col += kLanes) {
           Store(scales + at * kPanelCols + col, LoadF16(halves + col));
@@ -159,7 +170,9 @@ void Finish(const LinearTask& task, const float* sums, int64_t stride, int64_t p
 template <class Format>
 void LinearBlock(const LinearTask& task) {
   const RowTiles tiles(task.row_end - task.row_begin);
-  const int64_t group = tiles.count == 1 ? WidePanels(static_cast<int>(tiles.rows)) : kTilePanels;
+  const int64_t group = tiles.count == 1
+                            ? WidePanels<typename Format::Tile>(static_cast<int>(tiles.rows))
+                            : kTilePanels;
   const int64_t k_step = Format::KStep(tiles.count == 1, group, task.inputs);
   float* partial = reinterpret_cast<float*>(task.scratch);
   typename Format::Tile tile;
@@ -188,6 +201,16 @@ void HalfLinearBlock(const LinearTask& task) {
     LinearBlock<DirectPanels<Weight>>(task);
   } else {
     LinearBlock<WidenedPanels<Weight>>(task);
+  }
+}
+
+// Integer sums are exact: the same bits either way.
+template <class Block>
+void QuantisedLinearBlock(const LinearTask& task) {
+  if (task.row_end - task.row_begin <= 2 * kMaxTileRows) {
+    LinearBlock<DirectBlocks<Block>>(task);
+  } else {
+    LinearBlock<WidenedBlocks<Block>>(task);
   }
 }
 

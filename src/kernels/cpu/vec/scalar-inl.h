@@ -65,6 +65,15 @@ inline float ReduceMax(VecF value) {
   return low > high ? low : high;
 }
 
+// Eight bytes as eight 16-bit values.
+inline VecI LoadSignedBytes(const void* source) {
+  typedef int8_t Bytes __attribute__((vector_size(8)));
+  typedef int16_t Words __attribute__((vector_size(16)));
+  Bytes bytes;
+  std::memcpy(&bytes, source, sizeof(bytes));
+  return reinterpret_cast<VecI>(__builtin_convertvector(bytes, Words));
+}
+
 // Per 32-bit lane: a.low * b.low + a.high * b.high of its two 16-bit halves.
 inline VecI MulAddPairs(VecI a, VecI b) {
 #if defined(__SSE2__)

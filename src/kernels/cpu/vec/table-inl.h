@@ -18,8 +18,8 @@ constexpr pergola::kernels::cpu::KernelTable MakeTable() {
   table.linear[0] = LinearBlock<DirectPanels<float>>;
   table.linear[1] = HalfLinearBlock<F16>;
   table.linear[2] = HalfLinearBlock<BF16>;
-  table.linear[3] = LinearBlock<BlockPanels<Q8Block>>;
-  table.linear[4] = LinearBlock<BlockPanels<Q4Block>>;
+  table.linear[3] = QuantisedLinearBlock<Q8Block>;
+  table.linear[4] = QuantisedLinearBlock<Q4Block>;
   table.quantise_row = QuantiseRow;
   table.layer_norm = LayerNorm;
   table.rms_norm = RmsNorm;

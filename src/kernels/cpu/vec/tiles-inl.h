@@ -30,6 +30,9 @@ inline VecF LoadWeights(const BF16* source) { return LoadBF16(&source->bits); }
 // Rows [0, R) of `a` times P panels, added to `c` or (first) written to it.
 template <class Weight>
 struct FloatTile {
+  // Registers that the tile needs besides its sums and the shorter of a row's and a column's
+  // operands.
+  static constexpr int kTemporaries = 1;
   const float* a;
   int64_t a_stride;
   const Weight* b;  // row k of panel p: b + p * panel_stride + k * b_stride
@@ -89,6 +92,7 @@ void RunTile(const FloatTile<Weight>& tile) {
 // multiply-add of it with the block's scale per column, blocks ascending. |a| <= 32767, |b| <= 128:
 // a block's sum is below 2^27.
 struct I16Tile {
+  static constexpr int kTemporaries = 1;
   const int16_t* a;
   int64_t a_stride;
   const int16_t* b;  // [panel][block][16 pairs][16 columns][2]
@@ -100,37 +104,58 @@ struct I16Tile {
   bool first;
 };
 
+// acc += a row pair times the weights of two k, for every row and vector.
+template <int kRows, int kVecs>
+inline void AddPairs(const int16_t* a, int64_t a_stride, const VecI (&weights)[kVecs],
+                     VecI (&acc)[kRows][kVecs]) {
+#pragma GCC unroll 16
+  for (int row = 0; row < kRows; ++row) {
+    int32_t two;
+    __builtin_memcpy(&two, a + row * a_stride, sizeof(two));
+    const VecI activation = SetInt(two);
+#pragma GCC unroll 16
+    for (int vec = 0; vec < kVecs; ++vec) {
+      AddTo(acc[row][vec], MulAddPairs(activation, weights[vec]));
+    }
+  }
+}
+
+template <int kRows, int kVecs>
+inline void ClearSums(VecI (&acc)[kRows][kVecs]) {
+#pragma GCC unroll 16
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 16
+    for (int vec = 0; vec < kVecs; ++vec) acc[row][vec] = Zero();
+  }
+}
+
+// c = (fresh ? 0 : c) + sums * scale for one vector of columns of every row.
+template <int kRows, int kVecs>
+inline void AddScaledSums(const VecI (&acc)[kRows][kVecs], int vec, VecF scale, bool fresh,
+                          float* c, int64_t c_stride) {
+#pragma GCC unroll 16
+  for (int row = 0; row < kRows; ++row, c += c_stride) {
+    Store(c, MulAdd(ToFloat(acc[row][vec]), scale, fresh ? VecF{} : Load(c)));
+  }
+}
+
 template <int kRows, int kPanels>
 void RunTile(const I16Tile& tile) {
   constexpr int kVecs = kPanels * kPanelVecs;
-  constexpr int kPairs = static_cast<int>(kBlock) / 2;
   const int64_t blocks = tile.depth / kBlock;
   for (int64_t block = 0; block < blocks; ++block) {
     VecI acc[kRows][kVecs];
-#pragma GCC unroll 16
-    for (int row = 0; row < kRows; ++row) {
-#pragma GCC unroll 16
-      for (int vec = 0; vec < kVecs; ++vec) acc[row][vec] = Zero();
-    }
+    ClearSums(acc);
     const int16_t* a = tile.a + block * kBlock;
     const int16_t* b = tile.b + block * kBlock * kPanelCols;
-    for (int pair = 0; pair < kPairs; ++pair) {
+    for (int64_t pair = 0; pair < kBlock / 2; ++pair) {
       VecI weights[kVecs];
 #pragma GCC unroll 16
       for (int vec = 0; vec < kVecs; ++vec) {
         weights[vec] =
             LoadInt(b + vec / kPanelVecs * tile.panel_stride + vec % kPanelVecs * kLanes * 2);
       }
-#pragma GCC unroll 16
-      for (int row = 0; row < kRows; ++row) {
-        int32_t two;
-        __builtin_memcpy(&two, a + row * tile.a_stride, sizeof(two));
-        const VecI activation = SetInt(two);
-#pragma GCC unroll 16
-        for (int vec = 0; vec < kVecs; ++vec) {
-          AddTo(acc[row][vec], MulAddPairs(activation, weights[vec]));
-        }
-      }
+      AddPairs<kRows, kVecs>(a, tile.a_stride, weights, acc);
       a += 2;
       b += kPanelCols * 2;
     }
@@ -139,22 +164,99 @@ void RunTile(const I16Tile& tile) {
     for (int vec = 0; vec < kVecs; ++vec) {
       const VecF scale = Load(tile.scales + vec / kPanelVecs * (blocks * kPanelCols) +
                               block * kPanelCols + vec % kPanelVecs * kLanes);
+      AddScaledSums<kRows, kVecs>(acc, vec, scale, fresh, tile.c + vec * kLanes, tile.c_stride);
+    }
+  }
+}
+
+// The same sums from blocks as the panel stores them (PanelFormat), widened in registers.
+template <class Block>
+struct BlockTile {
+  static constexpr int kTemporaries = Block::kTemporaries;
+  const int16_t* a;
+  int64_t a_stride;
+  const std::byte* b;
+  int64_t panel_stride;  // bytes
+  int64_t depth;
+  float* c;
+  int64_t c_stride;
+  bool first;
+};
+
+struct Q8Block {
+  static constexpr int kTemporaries = 6;
+  static constexpr int64_t kWeightBytes = kBlock * kPanelCols;
+  // Pairs lie one after the other.
+  static constexpr int kPairsPerByte = 1;
+  template <int kPart>
+  static VecI LoadPairs(const std::byte* source) {
+    return LoadSignedBytes(source);
+  }
+};
+
+struct Q4Block {
+  static constexpr int kTemporaries = 8;
+  static constexpr int64_t kWeightBytes = kBlock * kPanelCols / 2;
+  // Low nibbles are the first 8 pairs of the block, high ones the last 8.
+  static constexpr int kPairsPerByte = 2;
+  template <int kPart>
+  static VecI LoadPairs(const std::byte* source) {
+    typedef int16_t Words __attribute__((vector_size(4 * kLanes)));
+    const Words words = reinterpret_cast<Words>(LoadSignedBytes(source));
+    return reinterpret_cast<VecI>(((kPart == 0 ? words : words >> 4) & 15) - 8);
+  }
+};
+
+template <int kPart, int kRows, int kVecs, class Block>
+inline void AddBlockPart(const BlockTile<Block>& tile, const int16_t* a, const std::byte* b,
+                         VecI (&acc)[kRows][kVecs]) {
+  // Unrolled, the two parts of a nibble block share their loads, through the stack.
+#pragma GCC unroll 1
+  for (int64_t pair = 0; pair < kBlock / 2 / Block::kPairsPerByte; ++pair) {
+    VecI weights[kVecs];
 #pragma GCC unroll 16
-      for (int row = 0; row < kRows; ++row) {
-        float* c = tile.c + row * tile.c_stride + vec * kLanes;
-        Store(c, MulAdd(ToFloat(acc[row][vec]), scale, fresh ? VecF{} : Load(c)));
-      }
+    for (int vec = 0; vec < kVecs; ++vec) {
+      weights[vec] = Block::template LoadPairs<kPart>(b + vec / kPanelVecs * tile.panel_stride +
+                                                      vec % kPanelVecs * kLanes * 2);
+    }
+    AddPairs<kRows, kVecs>(a, tile.a_stride, weights, acc);
+    a += 2;
+    b += kPanelCols * 2;
+  }
+}
+
+template <int kRows, int kPanels, class Block>
+void RunTile(const BlockTile<Block>& tile) {
+  constexpr int kVecs = kPanels * kPanelVecs;
+  constexpr int64_t kBytes = Block::kWeightBytes + kPanelCols * 2;
+  for (int64_t block = 0; block < tile.depth / kBlock; ++block) {
+    VecI acc[kRows][kVecs];
+    ClearSums(acc);
+    const int16_t* a = tile.a + block * kBlock;
+    const std::byte* b = tile.b + block * kBytes;
+    AddBlockPart<0, kRows, kVecs>(tile, a, b, acc);
+    if constexpr (Block::kPairsPerByte == 2) {
+      AddBlockPart<1, kRows, kVecs>(tile, a + kBlock / 2, b, acc);
+    }
+    const bool fresh = tile.first && block == 0;
+#pragma GCC unroll 16
+    for (int vec = 0; vec < kVecs; ++vec) {
+      const std::byte* scales = b + vec / kPanelVecs * tile.panel_stride + Block::kWeightBytes;
+      const VecF scale =
+          LoadF16(reinterpret_cast<const uint16_t*>(scales) + vec % kPanelVecs * kLanes);
+      AddScaledSums<kRows, kVecs>(acc, vec, scale, fresh, tile.c + vec * kLanes, tile.c_stride);
     }
   }
 }
 
 // The widest tile of so many rows that stays in registers: few rows need several panels to hide the
 // latency of the chains.
+template <class Tile>
 constexpr int WidePanels(int rows) {
   int panels = kTilePanels;
   while (panels < pergola::kernels::cpu::kMaxTaskPanels) {
     const int vecs = 2 * panels * kPanelVecs;
-    if (rows * vecs + (rows < vecs ? rows : vecs) + 1 > kVectorRegisters) break;
+    if (rows * vecs + (rows < vecs ? rows : vecs) + Tile::kTemporaries > kVectorRegisters) break;
     panels *= 2;
   }
   return panels;
@@ -163,13 +265,13 @@ constexpr int WidePanels(int rows) {
 template <class Tile>
 using TileFunction = void (*)(const Tile&);
 
-// `panels` is 1, kTilePanels or WidePanels(rows).
+// `panels` is 1, kTilePanels or WidePanels<Tile>(rows).
 template <class Tile, int kRows = kMaxTileRows>
 TileFunction<Tile> FindTile(int64_t rows, int64_t panels) {
   if constexpr (kRows > 1) {
     if (rows < kRows) return FindTile<Tile, kRows - 1>(rows, panels);
   }
-  if (panels == WidePanels(kRows)) return RunTile<kRows, WidePanels(kRows)>;
+  if (panels == WidePanels<Tile>(kRows)) return RunTile<kRows, WidePanels<Tile>(kRows)>;
   if (panels == kTilePanels) return RunTile<kRows, kTilePanels>;
   return RunTile<kRows, 1>;
 }
