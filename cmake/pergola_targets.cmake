@@ -150,7 +150,7 @@ function(pergola_link_names target)
 endfunction()
 
 # pergola_test(<name> SOURCES ... LINK ... [LABELS ...]): a GoogleTest binary, each case known to ctest.
-# Cases whose suite name contains "PerIsa" also run once per forced instruction set (tests/per_isa.cmake).
+# Cases whose suite name contains "PerIsa" are run once more per forced instruction set by .ci/run.
 function(pergola_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
