@@ -12,8 +12,11 @@ set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
 
 find_program(PERGOLA_CCACHE ccache)
 if(PERGOLA_CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER "${PERGOLA_CCACHE}")
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${PERGOLA_CCACHE}")
+  # Relative to the source folder, so that a second clone finds what the first compiled.
+  set(launcher "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+               CCACHE_SLOPPINESS=pch_defines,time_macros "${PERGOLA_CCACHE}")
+  set(CMAKE_C_COMPILER_LAUNCHER "${launcher}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${launcher}")
 endif()
 
 add_library(pergola_flags INTERFACE)
