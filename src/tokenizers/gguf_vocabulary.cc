@@ -141,6 +141,9 @@ Result<std::unique_ptr<Tokenizer>> MakeBert(const formats::TensorSource& source,
     if (is_special || token.starts_with('[')) continue;
     cased |= std::any_of(token.begin(), token.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
   }
+  const bool lowercase = source.GetBool("tokenizer.ggml.normalizer.lowercase").value_or(!cased);
+  const bool strip_accents =
+      source.GetBool("tokenizer.ggml.normalizer.strip_accents").value_or(lowercase);
   PipelineParts parts;
   for (const TokenId id : special) {
     parts.added_tokens.push_back({.content = pieces[static_cast<size_t>(id)], .special = true});
@@ -149,12 +152,12 @@ Result<std::unique_ptr<Tokenizer>> MakeBert(const formats::TensorSource& source,
   WordPieceOptions options;
   options.unk_token = pieces[static_cast<size_t>(unk)];
   PERGOLA_ASSIGN_OR_RETURN(parts.model, WordPiece::Make(std::move(vocabulary), std::move(options)));
-  parts.normalizer = MakeBertNormalizer({.strip_accents = !cased, .lowercase = !cased});
+  parts.normalizer = MakeBertNormalizer({.strip_accents = strip_accents, .lowercase = lowercase});
   parts.pretokenizer = MakeBertPretokenizer();
   parts.post_processor = PostProcessor::Bert(cls, sep);
   parts.decoder = MakeWordPieceDecoder("##", true);
   parts.bert_ascii = true;
-  parts.bert_lowercase = !cased;
+  parts.bert_lowercase = lowercase;
   parts.bert_ideographs = true;
   return MakePipelineTokenizer(std::move(parts));
 }

@@ -5,13 +5,13 @@
 //
 // `tokenizer.ggml.model` says which kind:
 //   "bert"   WordPiece. Pieces at the start of a word are stored with U+2581 before them, pieces
-//   inside a
-//            word bare; here they become "piece" and "##piece". Whether the model is cased is not
-//            stored: a vocabulary with a capital letter is taken as cased.
+//            inside a word bare; here they become "piece" and "##piece". Whether text is
+//            lower-cased and loses its accents say
+//            `tokenizer.ggml.normalizer.{lowercase,strip_accents}`; older files do not have them:
+//            then a vocabulary with a capital letter is taken as cased.
 //   "llama"  SentencePiece BPE with scores. The merges that the Hugging Face tokenizer has are made
-//   again:
-//            every split of a piece into two pieces, by falling score of the whole, then by falling
-//            length of the left part.
+//            again: every split of a piece into two pieces, by falling score of the whole, then by
+//            falling length of the left part.
 // Others are UNIMPLEMENTED.
 #pragma once
 

@@ -152,6 +152,39 @@ TEST(GgufVocabularyTest, BertGivesTheIdsOfTokenizerJson) {
   }
 }
 
+TEST(GgufVocabularyTest, FileSaysWhetherTextIsLowerCased) {
+  // The same vocabulary, with capitals, behind both.
+  const auto cased = Load(GoldenPath("tokenizers/bert_cased.json"));
+  const auto uncased = Load(GoldenPath("tokenizers/bert_uncased.json"));
+  ASSERT_TRUE(cased != nullptr && uncased != nullptr);
+  for (const bool lowercase : {false, true}) {
+    SCOPED_TRACE(lowercase);
+    const Tokenizer& truth = lowercase ? *uncased : *cased;
+    FakeSource source = BertSource(truth);
+    source.Set("tokenizer.ggml.normalizer.lowercase", lowercase);
+    const auto ours = LoadTokenizerGguf(source);
+    ASSERT_TRUE(ours.ok()) << ours.status().ToString();
+    ExpectEqual(**ours, truth);
+  }
+}
+
+TEST(GgufVocabularyTest, FileMayKeepAccentsOfLowerCasedText) {
+  FakeSource source;
+  source.SetText("tokenizer.ggml.model", "bert");
+  source.SetTokens({"[UNK]", "[CLS]", "[SEP]", "\u2581\u00e9t\u00e9", "\u2581ete"});
+  source.Set("tokenizer.ggml.unknown_token_id", int64_t{0});
+  source.Set("tokenizer.ggml.cls_token_id", int64_t{1});
+  source.Set("tokenizer.ggml.seperator_token_id", int64_t{2});
+  for (const bool strip_accents : {false, true}) {
+    source.Set("tokenizer.ggml.normalizer.strip_accents", strip_accents);
+    const auto tokenizer = LoadTokenizerGguf(source);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().ToString();
+    Encoding encoding;
+    ASSERT_TRUE((*tokenizer)->Encode("\u00c9T\u00c9", {}, &encoding).ok());
+    EXPECT_EQ(encoding.ids, (std::vector<TokenId>{1, strip_accents ? 4 : 3, 2}));
+  }
+}
+
 TEST(GgufVocabularyTest, ScoresGiveTheIdsOfTheMergesMadeFromThem) {
   const auto truth = Load(GoldenPath("tokenizers/scored.json"));
   ASSERT_NE(truth, nullptr);
