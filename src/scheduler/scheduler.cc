@@ -19,6 +19,22 @@ std::string Number(int64_t value) { return std::to_string(value); }
 
 }  // namespace
 
+// What one request may take of SchedulerOptions::max_promised_bytes, until its rows are let go.
+class Scheduler::Promise {
+ public:
+  Promise(std::shared_ptr<std::atomic<int64_t>> total, int64_t bytes)
+      : total_(std::move(total)), bytes_(bytes) {
+    total_->fetch_add(bytes_, std::memory_order_relaxed);
+  }
+  ~Promise() { total_->fetch_sub(bytes_, std::memory_order_relaxed); }
+  Promise(const Promise&) = delete;
+  Promise& operator=(const Promise&) = delete;
+
+ private:
+  const std::shared_ptr<std::atomic<int64_t>> total_;
+  const int64_t bytes_;
+};
+
 // State of one request; guarded by the scheduler's mutex until it is finished.
 struct Scheduler::Request {
   service::InferenceCallback done;
@@ -27,7 +43,6 @@ struct Scheduler::Request {
   std::shared_ptr<service::CancelToken> cancel;
   Task task = Task::kEmbed;
   service::Priority priority = service::Priority::kOnline;
-  int64_t promised_bytes = 0;
   size_t open = 0;  // sequences not yet answered
   bool finished = false;
   Status status;
@@ -104,14 +119,17 @@ Status Scheduler::Validate(const service::InferenceRequest& request) const {
 
 Status Scheduler::Admit(int64_t tokens, int64_t bytes) const {
   if (!accepting_) return UnavailableError("the server is shutting down");
-  if (bytes > options_.max_promised_bytes) {
+  constexpr int64_t kSmallBytes = 1 << 20;
+  const int64_t all = options_.max_promised_bytes;
+  const int64_t limit = bytes <= kSmallBytes ? all : all - all / 8;
+  if (bytes > limit) {
     return InvalidArgumentError("the answer would take " + Number(bytes) + " bytes, the limit is " +
-                                Number(options_.max_promised_bytes));
+                                Number(limit));
   }
-  if (bytes + promised_bytes_ > options_.max_promised_bytes) {
-    return ResourceExhaustedError(Number(promised_bytes_) + " bytes of answers are promised, " +
-                                  Number(bytes) + " more exceed the limit of " +
-                                  Number(options_.max_promised_bytes));
+  const int64_t promised = promised_bytes_->load(std::memory_order_relaxed);
+  if (bytes > limit - promised) {
+    return ResourceExhaustedError(Number(promised) + " bytes of answers are promised, " +
+                                  Number(bytes) + " more exceed the limit of " + Number(limit));
   }
   if (queued_tokens_ > 0 && queued_tokens_ + tokens > options_.max_queued_tokens) {
     return ResourceExhaustedError(Number(queued_tokens_) + " tokens are queued, " + Number(tokens) +
@@ -149,8 +167,7 @@ std::shared_ptr<Scheduler::Request> Scheduler::Enqueue(service::InferenceRequest
     Fail(state, std::move(status), finished);
     return state;
   }
-  state->promised_bytes = bytes;
-  promised_bytes_ += bytes;
+  state->output.promise = std::make_shared<const Promise>(promised_bytes_, bytes);
   state->open = request.sequences.size();
   state->output.sequences.resize(request.sequences.size());
   for (size_t index = 0; index < request.sequences.size(); ++index) {
@@ -371,13 +388,13 @@ void Scheduler::FinishSequence(Waiter& waiter, const Result<std::shared_ptr<cons
 
 void Scheduler::FinishRequest(const std::shared_ptr<Request>& request, Finished* finished) {
   request->finished = true;
-  promised_bytes_ -= request->promised_bytes;
   finished->push_back(request);
 }
 
 void Scheduler::Fail(const std::shared_ptr<Request>& request, Status status, Finished* finished) {
   if (request->finished) return;
   request->status = std::move(status);
+  request->output = {};  // others who wait for its sequences may keep the request for long
   FinishRequest(request, finished);
 }
 
@@ -408,8 +425,9 @@ std::vector<service::MetricSample> Scheduler::Metrics() const {
             static_cast<double>(queue_.size())),
       gauge("pergola_queue_tokens", "Tokens that wait for the engine.",
             static_cast<double>(queued_tokens_)),
-      gauge("pergola_promised_bytes", "Bytes of rows promised to unfinished requests.",
-            static_cast<double>(promised_bytes_)),
+      gauge("pergola_promised_bytes",
+            "Bytes of rows promised to requests whose answer is not yet written.",
+            static_cast<double>(promised_bytes_->load(std::memory_order_relaxed))),
       counter("pergola_batches_total", "Batches run.", static_cast<double>(batches_run_)),
       counter("pergola_batch_tokens_total", "Tokens computed.", static_cast<double>(tokens_run_)),
       counter("pergola_engine_busy_seconds_total", "Time spent in forward passes.", busy_seconds_),

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -38,7 +39,9 @@ struct SchedulerOptions {
   // Admission: a request is refused when others wait and together they would exceed this. A lone
   // request of any size is admitted.
   int64_t max_queued_tokens = 1 << 20;
-  // Bytes of rows promised to requests that are not finished; also for a lone request.
+  // Bytes of rows promised to requests in work and held by answers not yet written; also for a lone
+  // request. The last eighth is for answers up to 1 MiB: clients that read large ones slowly shut
+  // out nobody else.
   int64_t max_promised_bytes = int64_t{2} << 30;
 };
 
@@ -63,6 +66,7 @@ class Scheduler : public service::InferenceService {
 
  private:
   struct Request;
+  class Promise;
   struct Waiter {
     std::shared_ptr<Request> request;
     size_t index;  // of the sequence within the request
@@ -107,7 +111,9 @@ class Scheduler : public service::InferenceService {
   std::unordered_map<SequenceKey, WorkPtr, SequenceKeyHash> in_flight_;
   ResultCache cache_;
   int64_t queued_tokens_ = 0;
-  int64_t promised_bytes_ = 0;
+  // Second owners: answers, which may outlive the scheduler. Added to with mutex_ held.
+  const std::shared_ptr<std::atomic<int64_t>> promised_bytes_ =
+      std::make_shared<std::atomic<int64_t>>(0);
   int64_t blocking_callers_ = 0;
 
   // Metrics.

@@ -217,6 +217,38 @@ TEST_F(SchedulerTest, AdmissionCountsQueuedTokensAndPromisedBytes) {
   EXPECT_TRUE(Submit(Embed({{1, 2, 3}})).get().ok());
 }
 
+TEST_F(SchedulerTest, PromisedBytesCountUntilTheRowsAreLetGo) {
+  SchedulerOptions options = NoCache();
+  options.max_promised_bytes = 80;  // ten rows of two floats
+  Start(options, false);
+  auto held = Submit(Embed(std::vector<std::vector<int32_t>>(9, {1}))).get();
+  ASSERT_TRUE(held.ok());
+  const std::vector<std::vector<int32_t>> two(2, {1});
+  EXPECT_EQ(Submit(Embed(two)).get().status().code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(Submit(Embed({{1}})).get().ok());
+  held = InternalError("let go");
+  EXPECT_TRUE(Submit(Embed(two)).get().ok());
+}
+
+TEST_F(SchedulerTest, LargeAnswersLeaveRoomForSmallOnes) {
+  SchedulerOptions options;
+  options.cache_bytes = 0;
+  options.max_promised_bytes = 16 << 20;
+  Start(options, false);
+  // Token vectors of equal sequences, which are computed once; 100 rows of 8 bytes each.
+  const auto request = [](int64_t bytes) {
+    InferenceRequest made = Embed(std::vector<std::vector<int32_t>>(
+        static_cast<size_t>(bytes / 800), std::vector<int32_t>(100, 1)));
+    made.task = Task::kTokenVectors;
+    return made;
+  };
+  EXPECT_EQ(Submit(request(15 << 20)).get().status().code(), StatusCode::kInvalidArgument);
+  const auto large = Submit(request(14 << 20)).get();
+  EXPECT_TRUE(large.ok());
+  EXPECT_EQ(Submit(request(2 << 20)).get().status().code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(Submit(request(1 << 20)).get().ok());
+}
+
 TEST_F(SchedulerTest, CancelledAndExpiredRequestsAreDroppedBeforeTheyRun) {
   Start({}, true);
   auto first = Submit(Embed({{1}}));

@@ -80,6 +80,8 @@ struct InferenceOutput {
   std::chrono::nanoseconds queue_time{0};      // longest wait of a sequence
   std::chrono::nanoseconds inference_time{0};  // its share (by tokens) of forward passes
   int64_t cache_hits = 0;                      // sequences answered without computing
+  // What admission counts for these rows. Whoever keeps the rows keeps it as long; may be null.
+  std::shared_ptr<const void> promise;
 };
 
 // Called once, on any thread, possibly before Submit returns; must not block.
