@@ -90,6 +90,7 @@ struct EmbedAnswer {
   std::string model;  // as the client named it, else the served id
   std::string id;     // unique, for dialects whose answers have one
   std::vector<std::shared_ptr<const service::Rows>> rows;  // per input, full width, not normalised
+  std::shared_ptr<const void> promise;                     // InferenceOutput::promise
   int64_t width = 0;                                       // numbers a row is cut to
   bool normalise = false;
   int64_t tokens = 0;     // embedded, special tokens included

@@ -114,12 +114,14 @@ text::PrepareOptions ToPrepareOptions(const ServedModel& model, const EmbedCall&
   return options;
 }
 
-MaybeFailure Tokenise(const ServedModel& model, EmbedCall& call, PreparedEmbed* prepared) {
+MaybeFailure Tokenise(const ServedModel& model, EmbedCall& call, const GivenUp& given_up,
+                      PreparedEmbed* prepared) {
   const text::PrepareOptions options = ToPrepareOptions(model, call);
   if (MaybeFailure failure = CheckPrompt(model, options)) return failure;
   const size_t count = call.inputs.size();
   prepared->request.sequences.reserve(count);
   for (size_t i = 0; i < count; ++i) {
+    if (MaybeFailure failure = given_up()) return failure;
     Result<text::PreparedText> input =
         call.inputs.ids.empty() ? model.text->Prepare(call.inputs.texts[i], options)
                                 : model.text->PrepareIds(std::move(call.inputs.ids[i]), options);
@@ -163,7 +165,8 @@ Failure LacksAbility(const ServedModel& model, std::string_view ability) {
               "and scores pairs by cosine (/score, /similarity)");
 }
 
-MaybeFailure PrepareEmbed(const RoutesOptions& options, EmbedCall call, PreparedEmbed* prepared) {
+MaybeFailure PrepareEmbed(const RoutesOptions& options, EmbedCall call, const GivenUp& given_up,
+                          PreparedEmbed* prepared) {
   if (MaybeFailure failure = ResolveModel(options, call.model, false, &prepared->model)) {
     return failure;
   }
@@ -176,7 +179,7 @@ MaybeFailure PrepareEmbed(const RoutesOptions& options, EmbedCall call, Prepared
   }
   if (MaybeFailure failure = CheckFormats(call, answer.width)) return failure;
   if (MaybeFailure failure = CheckMaxTokens(model, call)) return failure;
-  if (MaybeFailure failure = Tokenise(model, call, prepared)) return failure;
+  if (MaybeFailure failure = Tokenise(model, call, given_up, prepared)) return failure;
   prepared->request.model = model.info.id;
   prepared->request.task = call.task;
   answer.model = call.model.empty() ? model.info.id : call.model;
@@ -203,6 +206,7 @@ Status TakeRows(service::InferenceOutput output, EmbedAnswer* answer) {
     }
   }
   answer->rows = std::move(output.sequences);
+  answer->promise = std::move(output.promise);
   return OkStatus();
 }
 

@@ -2,7 +2,7 @@
 // in which type. All rules of docs/http.md that are about the request live here, none in a dialect.
 //
 //   PreparedEmbed prepared;
-//   if (MaybeFailure failure = PrepareEmbed(options, std::move(call), &prepared)) ...
+//   if (MaybeFailure failure = PrepareEmbed(options, std::move(call), given_up, &prepared)) ...
 //   prepared.model->service->Submit(std::move(prepared.request), ...);
 #pragma once
 
@@ -28,8 +28,11 @@ struct PreparedEmbed {
   std::shared_ptr<EmbedAnswer> answer;  // all but rows and times
 };
 
-// Checks and tokenises: takes as long as tokenising the texts up to the model's limit.
-MaybeFailure PrepareEmbed(const RoutesOptions& options, EmbedCall call, PreparedEmbed* prepared);
+// Checks and tokenises: takes as long as tokenising the texts up to the model's limit. `given_up`
+// is asked before each of them: a long prompt before many texts is work out of proportion to the
+// body.
+MaybeFailure PrepareEmbed(const RoutesOptions& options, EmbedCall call, const GivenUp& given_up,
+                          PreparedEmbed* prepared);
 
 // Puts the rows into the answer. INTERNAL when the service broke its promise or a number is not
 // finite.

@@ -3,6 +3,7 @@
 //   return Failure::Invalid("dimensions", "dimensions is 0, it must be 1..384");
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,9 @@ struct Failure {
 
 // What a parse or a check returns: nothing, or why not.
 using MaybeFailure = std::optional<Failure>;
+
+// Asked in the course of long work: why nobody waits for it any more, or nothing.
+using GivenUp = std::function<MaybeFailure()>;
 
 // The HTTP status of `failure` in that dialect.
 int HttpStatusOf(const Failure& failure, Envelope envelope);

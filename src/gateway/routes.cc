@@ -46,6 +46,14 @@ Failure DeadlinePassed() {
           "", false};
 }
 
+// Why nobody waits for the answer any more, if so.
+MaybeFailure NobodyWaits(Exchange& exchange) {
+  if (exchange.expired()) return DeadlinePassed();
+  const auto& cancel = exchange.request().cancel;
+  if (cancel == nullptr || !cancel->cancelled()) return std::nullopt;
+  return Failure{CancelledError("the client has gone"), "", "", false};
+}
+
 std::string_view AbilityOf(Action action) {
   switch (action) {
     case Action::kRerank:
@@ -144,11 +152,7 @@ void Routes::State::AnswerPost(const ExchangePtr& exchange) {
 
 // The part of a request that works: parsing, tokenising.
 void Routes::State::Run(const ExchangePtr& exchange) {
-  const HttpRequest& request = exchange->request();
-  if (exchange->expired()) return exchange->Fail(DeadlinePassed());
-  if (request.cancel != nullptr && request.cancel->cancelled()) {
-    return exchange->Fail({CancelledError("the client has gone"), "", "", false});
-  }
+  if (const MaybeFailure failure = NobodyWaits(*exchange)) return exchange->Fail(*failure);
   Result<std::unique_ptr<JsonDocument>> document =
       JsonDocument::Parse(std::move(exchange->request().body));
   if (!document.ok()) return exchange->Fail({document.status(), "", "", false});
@@ -169,7 +173,10 @@ void Routes::State::Dispatch(const ExchangePtr& exchange, const JsonValue& body)
       return AnswerLacking(exchange, body);
     case Action::kTokenize: {
       AnswerParts parts;
-      if (MaybeFailure failure = Tokenize(options, body, &parts)) return exchange->Fail(*failure);
+      if (MaybeFailure failure = Tokenize(
+              options, body, [&] { return NobodyWaits(*exchange); }, &parts)) {
+        return exchange->Fail(*failure);
+      }
       return exchange->SendParts(std::move(parts));
     }
     case Action::kDecode: {
@@ -189,7 +196,8 @@ void Routes::State::AnswerEmbed(const ExchangePtr& exchange, ParseEmbed parse,
   MaybeFailure failure = parse(body, {options.max_batch_inputs}, &call);
   exchange->set_envelope(call.envelope);
   PreparedEmbed prepared;
-  if (!failure) failure = PrepareEmbed(options, std::move(call), &prepared);
+  const GivenUp given_up = [&] { return NobodyWaits(*exchange); };
+  if (!failure) failure = PrepareEmbed(options, std::move(call), given_up, &prepared);
   if (failure) return exchange->Fail(*failure);
   Submit(exchange, std::move(prepared));
 }

@@ -110,7 +110,8 @@ MaybeFailure ReadDecodeIds(const std::optional<JsonValue>& value,
 
 }  // namespace
 
-MaybeFailure Tokenize(const RoutesOptions& options, const JsonValue& body, AnswerParts* parts) {
+MaybeFailure Tokenize(const RoutesOptions& options, const JsonValue& body, const GivenUp& given_up,
+                      AnswerParts* parts) {
   Fields fields(body, {"inputs", "add_special_tokens"});
   if (fields.failure()) return fields.failure();
   tokenizers::EncodeOptions encode;
@@ -128,6 +129,7 @@ MaybeFailure Tokenize(const RoutesOptions& options, const JsonValue& body, Answe
   tokenized->model = options.models.front().text;
   size_t left = static_cast<size_t>(options.max_tokenize_tokens);
   for (size_t i = 0; i < tokenized->texts.size(); ++i) {
+    if (MaybeFailure failure = given_up()) return failure;
     encode.max_tokens = left + 1;  // more than allowed is noticed, the rest not tokenised
     Encoding& encoding = tokenized->encodings.emplace_back();
     const Status status =
