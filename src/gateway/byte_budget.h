@@ -50,13 +50,14 @@ class ByteReservation {
   ByteReservation(const ByteReservation&) = delete;
   ByteReservation& operator=(const ByteReservation&) = delete;
 
-  // False: the budget is spent; what is held already stays held. Never shrinks.
+  // False: the budget is spent; what is held already stays held.
   bool GrowTo(uint64_t bytes) {
     if (bytes <= bytes_) return true;
     if (!budget_->Take(bytes - bytes_, bytes)) return false;
     bytes_ = bytes;
     return true;
   }
+  void Release() { budget_->Give(std::exchange(bytes_, 0)); }
 
  private:
   std::shared_ptr<ByteBudget> budget_;

@@ -21,6 +21,15 @@ TEST(ByteBudgetTest, GivesBackWhatItTook) {
   EXPECT_EQ(budget->used_bytes(), 0u);
 }
 
+TEST(ByteBudgetTest, ReleaseGivesAllBackAtOnce) {
+  const auto budget = std::make_shared<ByteBudget>(1000);
+  ByteReservation held(budget);
+  EXPECT_TRUE(held.GrowTo(600));
+  held.Release();
+  EXPECT_EQ(budget->used_bytes(), 0u);
+  EXPECT_TRUE(held.GrowTo(1000));
+}
+
 TEST(ByteBudgetTest, KeepsTheLastEighthForSmallHolders) {
   constexpr uint64_t kLimit = 8 << 20;
   const auto budget = std::make_shared<ByteBudget>(kLimit);

@@ -413,6 +413,9 @@ awaitable<HttpConnection::Next> HttpConnection::ReadBody(const HttpHead& head,
       co_return Refuse(server_->gate.Error(head.path, 400, decoder.error()));
     }
     if (!exchange->body_bytes.GrowTo(decoder.size())) {
+      // At once, not when the refusal is sent: else all who send now are refused, not only the
+      // last.
+      exchange->body_bytes.Release();
       co_return Refuse(server_->gate.Error(
           head.path, 503,
           "the limit of " + std::to_string(options().body_budget_bytes) +
