@@ -133,7 +133,7 @@ void AddModelFlags(CLI::App* command, EmbedFlags* flags) {
                       "A prompt of the model, put before texts");
   command->add_option("--prompt", flags->prompt, "Any text, put before texts");
   command->add_option("--dimensions", embed.dimensions, "The first N values only")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 20));
   command->add_flag("--normalize,!--no-normalize", flags->normalize,
                     "Rows of length 1 (default: as the model says)");
   command->add_flag("--truncate,!--no-truncate", flags->truncate,

@@ -1,7 +1,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -12,6 +14,7 @@
 
 #include "api/served_model.h"
 #include "cli/command_line.h"
+#include "cli/config_file.h"
 #include "cli/json_text.h"
 #include "cli/model_location.h"
 #include "cli/pull_display.h"
@@ -41,9 +44,25 @@ struct ServeFlags {
   double keepalive_timeout_s = 75;
   double drain_timeout_s = 30;
   bool access_log = false;
+  std::string config;
   gateway::HttpServerOptions server;
   gateway::RoutesOptions routes;
 };
+
+constexpr int64_t kMost = int64_t{1} << 40;
+
+// From `shortest` to what every clock can count. Not CLI::Range: it takes "nan".
+CLI::Validator SecondsFrom(double shortest) {
+  return CLI::Validator(
+      [shortest](std::string& text) {
+        constexpr double kLongest = 1e6;
+        double seconds = 0;
+        const bool right =
+            CLI::detail::lexical_cast(text, seconds) && seconds >= shortest && seconds <= kLongest;
+        return right ? std::string() : "'" + text + "' is not a number of seconds in range";
+      },
+      "");
+}
 
 milliseconds Seconds(double seconds) {
   return duration_cast<milliseconds>(std::chrono::duration<double>(seconds));
@@ -87,6 +106,29 @@ Result<std::vector<std::unique_ptr<api::ServedModel>>> OpenModels(const ServeFla
   }
   return models;
 }
+
+// Ends the program at a stop signal: what is loaded or fetched loses nothing, and may take long.
+class StopWhileLoading {
+ public:
+  explicit StopWhileLoading(SignalWaiter& signals) {
+    thread_ = std::thread([this, &signals] {
+      while (signals.Wait() == Signal::kReload) {
+        if (loaded_) return;
+      }
+      std::fprintf(stderr, "stopped\n");
+      std::_Exit(kExitOk);
+    });
+  }
+  ~StopWhileLoading() {
+    loaded_ = true;
+    pthread_kill(thread_.native_handle(), SIGHUP);  // to this thread alone: ends its wait
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> loaded_ = false;
+  std::thread thread_;
+};
 
 // One JSON object a line on stderr; no text of users, no key.
 void LogAccess(const gateway::RequestLog& log) {
@@ -159,7 +201,10 @@ int ServeUntilStopped(const ServeFlags& flags, SignalWaiter& signals, gateway::H
 
 int RunServe(const ServeFlags& flags) {
   SignalWaiter signals;  // before any thread
-  auto models = OpenModels(flags);
+  auto models = [&] {
+    const StopWhileLoading stop(signals);
+    return OpenModels(flags);
+  }();
   if (!models.ok()) return Fail(models.status());
   for (const auto& model : *models) {
     const service::ModelInfo& info = model->info();
@@ -181,6 +226,7 @@ void AddModelFlags(CLI::App& command, ServeFlags& flags) {
   command
       .add_option("-m,--model", flags.models,
                   "Registry name, hub id, directory or .gguf file; may be repeated")
+      ->delimiter(',')
       ->capture_default_str();
   command.add_flag("--offline", flags.offline, "Fetch nothing: the model must be there");
   command.add_option("--threads", flags.threads, "Compute threads (0: one per usable core)")
@@ -199,7 +245,11 @@ void AddModelFlags(CLI::App& command, ServeFlags& flags) {
 
 void AddListenFlags(CLI::App& command, ServeFlags& flags) {
   gateway::HttpServerOptions& server = flags.server;
-  command.add_option("--host,--bind", server.hosts, "Addresses to listen on, IPv4 or IPv6");
+  const CLI::Validator not_empty(
+      [](std::string& text) { return text.empty() ? std::string("is empty") : std::string(); }, "");
+  command.add_option("--host,--bind", server.hosts, "Addresses to listen on, IPv4 or IPv6")
+      ->delimiter(',')
+      ->check(not_empty);  // an empty name would listen on all addresses
   command.add_option("-p,--port", server.port, "Port (0: any free one, printed)")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
@@ -209,12 +259,16 @@ void AddListenFlags(CLI::App& command, ServeFlags& flags) {
   command.add_option("--network-threads", server.network_threads)->check(CLI::Range(1, 256));
   command.add_option("--max-connections", server.max_connections)->check(CLI::Range(1, 1 << 20));
   command.add_option("--keepalive-timeout", flags.keepalive_timeout_s, "Seconds")
+      ->check(SecondsFrom(0))
       ->capture_default_str();
-  command.add_option("--keepalive-max-requests", server.keepalive_max_requests,
-                     "Requests on one connection (0: no limit)");
+  command
+      .add_option("--keepalive-max-requests", server.keepalive_max_requests,
+                  "Requests on one connection (0: no limit)")
+      ->check(CLI::Range(int64_t{0}, kMost));
   command
       .add_option("--drain-timeout", flags.drain_timeout_s,
                   "Seconds that a stop waits for requests in work")
+      ->check(SecondsFrom(0))
       ->capture_default_str();
   command.add_flag("--access-log", flags.access_log, "A JSON line per request on stderr");
 }
@@ -226,21 +280,31 @@ void AddPolicyFlags(CLI::App& command, ServeFlags& flags) {
                      "Keys, one a line; reread on SIGHUP. Without: no keys needed");
   command.add_flag("--open-metrics", server.open_metrics, "/metrics needs no key");
   command.add_flag("--open-docs", server.open_docs, "/docs and /openapi.json need no key");
-  command.add_option("--cors-origin", server.cors_origins, "Origins that browsers may call from");
-  command.add_option("--max-body-bytes", server.max_body_bytes)->capture_default_str();
-  command.add_option("--max-bodies-bytes", server.body_budget_bytes,
-                     "Memory for all request bodies together");
+  command.add_option("--cors-origin", server.cors_origins, "Origins that browsers may call from")
+      ->delimiter(',');
+  const CLI::Range positive(int64_t{1}, kMost);
+  command.add_option("--max-body-bytes", server.max_body_bytes)
+      ->check(positive)
+      ->capture_default_str();
+  command
+      .add_option("--max-bodies-bytes", server.body_budget_bytes,
+                  "Memory for all request bodies together")
+      ->check(positive);
   command.add_option("--max-batch-inputs", routes.max_batch_inputs, "Inputs of one request")
+      ->check(positive)
       ->capture_default_str();
   command
       .add_option("--max-queued-tokens", flags.max_queued_tokens,
                   "Beyond, requests are answered 429")
+      ->check(positive)
       ->capture_default_str();
   command
       .add_option("--max-promised-mib", flags.max_promised_mib,
                   "Memory for rows promised to requests in work")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
   command.add_option("--request-timeout", flags.request_timeout_s, "Seconds until 504")
+      ->check(SecondsFrom(0.001))
       ->capture_default_str();
   command.add_flag("--strict-model", routes.strict_model,
                    "Refuse requests that name another model");
@@ -267,16 +331,22 @@ void AddServe(CLI::App& app, Run* run) {
   CLI::App* command = app.add_subcommand("serve", "Serve a model over HTTP");
   command->footer(
       "Speaks the OpenAI, Ollama, TEI, Cohere, Jina, Voyage and Perplexity dialects; /docs lists\n"
-      "the routes. Flags may also stand in a TOML file (--config) or in the environment.\n"
+      "the routes. Flags may also stand in a TOML file (--config) or in the environment, lists\n"
+      "there with commas between. The command line wins, then the environment.\n"
       "SIGTERM finishes what is in work and exits 0; SIGHUP rereads the keys.\n"
       "  pergola serve --model all-MiniLM-L6-v2 --port 42666");
-  command->set_config("--config", "", "TOML file with these options");
   auto flags = std::make_shared<ServeFlags>();
+  command->add_option("--config", flags->config, "TOML file with these options")
+      ->configurable(false);
   AddModelFlags(*command, *flags);
   AddListenFlags(*command, *flags);
   AddPolicyFlags(*command, *flags);
   NameEnvironment(*command);
-  command->callback([flags, run] { *run = [flags] { return RunServe(*flags); }; });
+  // When parsed, unlike a plain callback, leaves the environment alone for other commands.
+  command->parse_complete_callback([command, flags, run] {
+    if (!flags->config.empty()) ApplyConfigFile(*command, flags->config);
+    *run = [flags] { return RunServe(*flags); };
+  });
 }
 
 }  // namespace pergola::cli

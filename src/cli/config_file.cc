@@ -1,0 +1,46 @@
+#include "cli/config_file.h"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <set>
+#include <system_error>
+
+namespace pergola::cli {
+namespace {
+
+CLI::ConfigError Bad(const std::string& path, const std::string& message) {
+  return {path + ": " + message, CLI::ExitCodes::ConfigError};
+}
+
+void SetOption(CLI::Option* option, const CLI::ConfigItem& item) {
+  if (option->get_expected_min() == 0) {  // a flag
+    option->add_result(option->get_flag_value(item.name, CLI::ConfigTOML().to_flag(item)));
+  } else {
+    option->add_result(item.inputs);
+  }
+  option->run_callback();
+}
+
+}  // namespace
+
+void ApplyConfigFile(CLI::App& command, const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) throw CLI::FileError::Missing(path);
+  std::set<std::string> seen;
+  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_file(path)) {
+    if (!item.parents.empty()) throw Bad(path, "no section is known: '" + item.fullname() + "'");
+    CLI::Option* option = command.get_option_no_throw("--" + item.name);
+    if (option == nullptr || !option->get_configurable()) {
+      throw Bad(path, "no option is called '" + item.name + "'");
+    }
+    if (!seen.insert(item.name).second) throw Bad(path, "'" + item.name + "' is given twice");
+    if (option->count() > 0) continue;
+    try {
+      SetOption(option, item);
+    } catch (const CLI::ParseError& error) {
+      throw Bad(path, error.what());
+    }
+  }
+}
+
+}  // namespace pergola::cli

@@ -1,0 +1,20 @@
+// A TOML file in the place of flags: `port = 42666` says what `--port 42666` says.
+//
+// CLI11 reads configuration files for the whole program only, not for a subcommand, so this does.
+#pragma once
+
+#include <string>
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace pergola::cli {
+
+// Gives the options of `command` that have no value yet (neither flag nor environment) those of the
+// file. Call it when the command is parsed. Throws, as CLI11 does from its callbacks,
+// CLI::FileError when there is no such file and CLI::ConfigError for a key that is unknown or given
+// twice, a section, or a value that the option refuses.
+void ApplyConfigFile(CLI::App& command, const std::string& path);
+
+}  // namespace pergola::cli

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""What only the program as a process shows: configuration, environment, signals, exit codes.
+
+Usage: process_test.py PERGOLA MODEL_FOLDER [options]
+"""
+
+import http.server
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+import urllib.error
+import urllib.request
+
+PERGOLA = None
+MODEL = None
+EXIT_OK, EXIT_FAILURE, EXIT_USAGE, EXIT_UNAVAILABLE = 0, 1, 2, 4
+
+
+class ProcessTest(unittest.TestCase):
+    def setUp(self):
+        self.temp = tempfile.TemporaryDirectory()
+        self.addCleanup(self.temp.cleanup)
+        self.folder = pathlib.Path(self.temp.name)
+        self.env = {"PATH": os.environ["PATH"], "HOME": self.temp.name, "PERGOLA_OFFLINE": "1"}
+
+    def run_it(self, *arguments, env=None, **options):
+        options.setdefault("stdout", subprocess.PIPE)
+        return subprocess.run([PERGOLA, *map(str, arguments)], env={**self.env, **(env or {})}, timeout=120,
+                              stderr=subprocess.PIPE, text=True, **options)
+
+    def serve(self, *arguments, env=None):
+        """(process, address, all it said until it listened)"""
+        process = subprocess.Popen([PERGOLA, "serve", *map(str, arguments)], env={**self.env, **(env or {})},
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        said = ""
+        for line in process.stderr:
+            said += line
+            if line.startswith("listening on "):
+                return process, line.split()[-1], said
+        self.fail("not listening: " + said)
+
+    def config(self, text):
+        path = self.folder / "pergola.toml"
+        path.write_text(text)
+        return path
+
+    def test_serve_reads_the_configuration_file(self):
+        path = self.config(f'model = ["{MODEL}"]\nport = 0\nhost = ["127.0.0.1"]\nstrict-model = true  # yes\n')
+        process, address, _ = self.serve("--config", path)
+        with urllib.request.urlopen(address + "/v1/models") as answer:
+            self.assertEqual(json.load(answer)["data"][0]["id"], pathlib.Path(MODEL).name)
+        body = json.dumps({"model": "another", "input": "a"}).encode()
+        request = urllib.request.Request(address + "/v1/embeddings", body, {"Content-Type": "application/json"})
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(request)
+        refused.exception.close()
+        self.assertEqual(refused.exception.code, 404)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(60), EXIT_OK)
+
+    def test_flags_win_then_the_environment_then_the_file(self):
+        path = self.config(f'model = "{MODEL}"\nport = 0\nmax-batch-inputs = 1\ncache-mib = 1\n')
+        _, address, _ = self.serve("--config", path, "--max-batch-inputs", 3,
+                                   env={"PERGOLA_MAX_BATCH_INPUTS": "2", "PERGOLA_MODEL": MODEL})
+        with urllib.request.urlopen(address + "/info") as answer:
+            self.assertEqual(json.load(answer)["max_client_batch_size"], 3)
+        _, address, _ = self.serve("--config", path, env={"PERGOLA_MAX_BATCH_INPUTS": "2"})
+        with urllib.request.urlopen(address + "/info") as answer:
+            self.assertEqual(json.load(answer)["max_client_batch_size"], 2)
+
+    def test_wrong_settings_are_refused_before_anything_is_loaded(self):
+        self.assertEqual(self.run_it("serve", "--config", self.folder / "none.toml").returncode, EXIT_UNAVAILABLE)
+        self.assertEqual(self.run_it("serve", "--config", self.config("pirt = 1\n")).returncode, EXIT_USAGE)
+        for flags in (["--request-timeout", "nan"], ["--request-timeout", "0"], ["--drain-timeout", "1e300"],
+                      ["--host", ""], ["--max-batch-inputs", "0"], ["--max-promised-mib", "99999999999999"],
+                      ["--keepalive-max-requests", "-1"], ["--max-queued-tokens", "-1"]):
+            with self.subTest(flags=flags):
+                self.assertEqual(self.run_it("serve", "--model", MODEL, "--port", 0, *flags).returncode, EXIT_USAGE)
+
+    def test_the_environment_of_serve_is_not_read_by_other_commands(self):
+        self.assertEqual(self.run_it("version", env={"PERGOLA_PORT": "x"}).returncode, EXIT_OK)
+        self.assertEqual(self.run_it("serve", env={"PERGOLA_PORT": "x"}).returncode, EXIT_USAGE)
+
+    def test_a_stop_ends_a_fetch_at_once(self):
+        asked = threading.Event()
+
+        class Silent(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                asked.set()
+                done.wait()
+
+        done = threading.Event()
+        self.addCleanup(done.set)
+        hub = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Silent)
+        hub.daemon_threads = True
+        self.addCleanup(hub.server_close)
+        self.addCleanup(hub.shutdown)
+        threading.Thread(target=hub.serve_forever, daemon=True).start()
+        env = {"PERGOLA_OFFLINE": "0", "HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}"}
+        process = subprocess.Popen([PERGOLA, "serve", "--model", "some/model"], env={**self.env, **env},
+                                   stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.assertTrue(asked.wait(60))
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(5), EXIT_OK)
+
+    def test_output_that_cannot_be_written_is_no_success(self):
+        for command in (["version"], ["--help"], ["models"], ["tokenize", "--model", MODEL, "a"], ["inspect", MODEL]):
+            with self.subTest(command=command), open("/dev/full", "w") as full:
+                result = self.run_it(*command, stdout=full)
+                self.assertEqual(result.returncode, EXIT_FAILURE)
+                self.assertIn("No space left on device", result.stderr)
+
+    def test_a_reader_that_leaves_is_said_and_exit_code_4(self):
+        texts = self.folder / "texts.txt"
+        texts.write_text("a text\n" * 100000)  # more than a pipe holds
+        process = subprocess.Popen([PERGOLA, "tokenize", "--model", MODEL, "--input", texts], env=self.env,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.close()
+        self.assertIn(b"nobody reads stdout any more", process.stderr.read())
+        process.stderr.close()
+        self.assertEqual(process.wait(60), EXIT_UNAVAILABLE)
+
+    def test_an_unknown_command_is_named(self):
+        result = self.run_it("embedd")
+        self.assertEqual(result.returncode, EXIT_USAGE)
+        self.assertIn("unknown command 'embedd'", result.stderr)
+
+
+if __name__ == "__main__":
+    PERGOLA, MODEL = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
+    unittest.main()
