@@ -1,3 +1,5 @@
+#include <malloc.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -199,7 +201,17 @@ int ServeUntilStopped(const ServeFlags& flags, SignalWaiter& signals, gateway::H
   return drained ? kExitOk : kExitFailure;
 }
 
+// Large bodies and answers go back to the system when they are freed. By itself glibc soon takes
+// them from its heaps, where bursts of them leave pages behind that are never given back.
+void ReturnLargeBlocks() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  mallopt(M_TRIM_THRESHOLD, 16 << 20);
+#endif
+}
+
 int RunServe(const ServeFlags& flags) {
+  ReturnLargeBlocks();
   SignalWaiter signals;  // before any thread
   auto models = [&] {
     const StopWhileLoading stop(signals);
