@@ -106,13 +106,14 @@ void Model::CollectFacts(kernels::ActivationPrecision activations) {
   facts_.architecture = config_.architecture;
   facts_.format = std::string(source_->format());
   facts_.owned_bytes += static_cast<int64_t>(encoder_->owned_bytes());
-  std::array<int64_t, kNumDTypes> matrix_elements = {};
+  // By number: in 4-bit files the embedding table, finer than the rest, has half of all elements.
+  std::array<int64_t, kNumDTypes> matrices = {};
   const auto count = [&](const formats::TensorSource& source) {
     for (const formats::TensorInfo& tensor : source.tensors()) {
       facts_.parameters += tensor.view.shape.elements();
       facts_.weight_bytes += tensor.view.bytes();
       if (tensor.view.shape.rank == 2) {
-        matrix_elements[static_cast<size_t>(tensor.view.dtype)] += tensor.view.shape.elements();
+        ++matrices[static_cast<size_t>(tensor.view.dtype)];
       }
     }
     for (const std::string& file : source.files()) {
@@ -122,8 +123,8 @@ void Model::CollectFacts(kernels::ActivationPrecision activations) {
   };
   count(*source_);
   for (const auto& source : dense_sources_) count(*source);
-  const auto most = std::max_element(matrix_elements.begin(), matrix_elements.end());
-  const auto dtype = static_cast<DType>(most - matrix_elements.begin());
+  const auto most = std::max_element(matrices.begin(), matrices.end());
+  const auto dtype = static_cast<DType>(most - matrices.begin());
   facts_.quantisation = std::string(DTypeName(dtype));
   facts_.numeric_class = ops_->numeric_class(dtype, activations);
 }

@@ -41,7 +41,7 @@ struct DenseLayer {
 struct ModelFacts {
   std::string architecture;
   std::string format;                 // "safetensors", "gguf"
-  std::string quantisation;           // dtype of most weights: "F32", "Q4_0"
+  std::string quantisation;           // dtype of most matrices: "F32", "Q4_0"
   std::string numeric_class;          // of the encoder's products
   int64_t parameters = 0;             // elements of all tensors
   int64_t weight_bytes = 0;           // of all tensors in the files
