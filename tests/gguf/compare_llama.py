@@ -28,11 +28,11 @@ SECONDS = 0.4  # of one measurement; the shortest pass counts
 
 def bounds(file):
     """Least cosine of any text, and in the mean. llama.cpp rounds activations to 8 bits where weights are
-    quantised, over 256 values at a time for the K types: all-MiniLM-L6-v2-Q4_K_M as llama.cpp runs it is
-    0.99815 (mean 0.99941) from its own weights widened to f32, Pergola 0.9999999."""
+    quantised, over 256 values at a time for the K types: as it runs all-MiniLM-L6-v2-Q4_K_M it is 0.99815
+    (mean 0.99941) from the same weights widened to f32, Pergola 0.9999999. So these bounds are its own."""
     if file.endswith("-F32"):
         return 0.99999, 0.99999
-    return (0.998, 0.999) if "_K" in file else (0.998, 0.9995)
+    return (0.9975, 0.999) if "_K" in file else (0.998, 0.9995)
 
 
 def golden_folder(file):
