@@ -93,14 +93,8 @@ std::optional<HttpError> ParseField(std::string_view line, HttpHead* head) {
   return std::nullopt;
 }
 
-int CountOf(const HttpHead& head, std::string_view name) {
-  return static_cast<int>(
-      std::count_if(head.headers.begin(), head.headers.end(),
-                    [&](const HttpHeader& header) { return header.name == name; }));
-}
-
 std::optional<HttpError> CheckHost(const HttpHead& head) {
-  const int hosts = CountOf(head, "host");
+  const size_t hosts = head.count("host");
   if (hosts > 1) return Bad("there is more than one Host header");
   if (hosts == 0) {
     if (head.minor_version == 0) return std::nullopt;
@@ -131,8 +125,8 @@ std::optional<HttpError> ParseContentLength(HttpHead* head) {
 }
 
 std::optional<HttpError> ParseFraming(HttpHead* head) {
-  const int lengths = CountOf(*head, "content-length");
-  const int codings = CountOf(*head, "transfer-encoding");
+  const size_t lengths = head->count("content-length");
+  const size_t codings = head->count("transfer-encoding");
   if (lengths > 1) return Bad("there is more than one Content-Length header");
   if (codings > 1) return Bad("there is more than one Transfer-Encoding header");
   if (lengths > 0 && codings > 0) {
@@ -221,6 +215,11 @@ std::optional<std::string_view> HttpHead::header(std::string_view name) const {
     if (header.name == name) return header.value;
   }
   return std::nullopt;
+}
+
+size_t HttpHead::count(std::string_view name) const {
+  return static_cast<size_t>(std::count_if(
+      headers.begin(), headers.end(), [&](const auto& header) { return header.name == name; }));
 }
 
 std::optional<HttpError> ParseHead(std::string_view bytes, HttpHead* head) {

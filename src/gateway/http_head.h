@@ -77,6 +77,8 @@ struct HttpHead {
   bool has_body() const { return chunked || content_length.value_or(0) > 0; }
   // First header of that (lower case) name; nullopt if none.
   std::optional<std::string_view> header(std::string_view name) const;
+  // How many headers of that (lower case) name there are.
+  size_t count(std::string_view name) const;
 };
 
 // Checks and parses `bytes`, a whole head with its closing empty line. nullopt: *head is filled.

@@ -312,6 +312,13 @@ TEST_F(HttpServerLimitsTest, KeysCoverEveryRouteThatNeedsOne) {
   EXPECT_EQ(client.Ask(Get("/metrics")).status, 200);
   EXPECT_EQ(client.Ask(Get("/docs")).status, 401);
   EXPECT_EQ(Logged(2).api_key, 1);
+  const std::string right = "Authorization: Bearer alpha\r\n";
+  const std::string wrong = "authorization: Bearer wrong\r\n";
+  for (const std::string& two : {right + wrong, wrong + right, right + right}) {
+    const RawAnswer answer = client.Ask(Get("/get", two));
+    EXPECT_EQ(answer.status, 401) << two;
+    EXPECT_NE(answer.body.find("more than one Authorization"), std::string::npos);
+  }
 
   std::ofstream(options_.api_key_file) << "gamma\n";
   EXPECT_TRUE(server_->ReloadKeys().ok());

@@ -110,6 +110,10 @@ std::optional<HttpResponse> RequestGate::CheckKey(const HttpHead& head,
                     (options_.open_docs && (head.path == "/docs" || head.path == "/openapi.json"));
   if (keys_ == nullptr || open) return std::nullopt;
   const std::optional<std::string_view> given = head.header("authorization");
+  // A proxy may have checked another one than the first.
+  if (head.count("authorization") > 1) {
+    return Error(head.path, 401, "there is more than one Authorization header");
+  }
   if (given) decision->api_key = keys_->Find(*given);
   if (decision->api_key >= 0) return std::nullopt;
   return Error(
