@@ -16,6 +16,7 @@ namespace pergola::cli {
 namespace {
 
 constexpr size_t kBlockBytes = 256 << 10;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr int kStopPollMilliseconds = 50;
 
 // Splits a descriptor's bytes into lines.
@@ -118,7 +119,10 @@ class StreamInput : public EmbedInput {
         line_number_ = 0;
         continue;
       }
-      ++line_number_;
+      // Editors on Windows begin a file with it.
+      if (++line_number_ == 1 && line_.starts_with(kByteOrderMark)) {
+        line_.erase(0, kByteOrderMark.size());
+      }
       const bool json = IsJson(reader.name());
       if (json && IsBlank(line_)) continue;
       record->index = next_index_++;

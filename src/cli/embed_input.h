@@ -51,7 +51,8 @@ struct EmbedInputOptions {
 
 // Reads the files one after the other; "-" is stdin. A plain line is a text without its "\n" or
 // "\r\n"; an empty one is the empty text. A JSON line is an object with a string in `field`, or a
-// string. NOT_FOUND: a file cannot be opened (all are tried before the first is read).
+// string. A UTF-8 byte order mark at the beginning of a file is dropped. NOT_FOUND: a file cannot
+// be opened (all are tried before the first is read).
 Result<std::unique_ptr<EmbedInput>> OpenEmbedInput(const std::vector<std::string>& files,
                                                    const EmbedInputOptions& options);
 

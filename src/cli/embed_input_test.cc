@@ -50,6 +50,17 @@ TEST_F(EmbedInputTest, EveryLineIsAText) {
   EXPECT_EQ(Texts(*Open("d", std::string("a\0b\n", 4))), Strings{std::string("a\0b", 3)});
 }
 
+TEST_F(EmbedInputTest, DropsAByteOrderMarkAtTheBeginningOfAFile) {
+  const std::string mark = "\xEF\xBB\xBF";
+  EXPECT_EQ(Texts(*Open("a", mark + "one\n" + mark + "two\n")), (Strings{"one", mark + "two"}));
+  EXPECT_EQ(Texts(*Open("b.jsonl", mark + R"({"text":"one"})" + "\n")), Strings{"one"});
+  EXPECT_EQ(Texts(*Open("c", mark + mark)), Strings{mark});
+  EXPECT_EQ(Texts(*Open("d", "\xEF\xBBx")), Strings{"!the line is not UTF-8"});
+  const std::string second = folder_.Write("e", mark + "two\n").string();
+  auto both = OpenEmbedInput({folder_.Write("f", "one\n").string(), second}, {}).value();
+  EXPECT_EQ(Texts(*both), (Strings{"one", "two"}));
+}
+
 TEST_F(EmbedInputTest, LinesLongerThanABlockAreWhole) {
   const std::string line(700'001, 'x');
   EXPECT_EQ(Texts(*Open("a", line + "\n" + line)), (Strings{line, line}));
