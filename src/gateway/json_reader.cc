@@ -2,6 +2,7 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
@@ -88,6 +89,35 @@ void ReplaceHugeNumbers(std::string* text) {
     }
     at = end - 1;
   }
+}
+
+// Levels of lists and objects, empty ones too.
+size_t DepthOf(const dom::element& element) {
+  dom::array array;
+  dom::object object;
+  size_t deepest = 0;
+  if (!element.get(array)) {
+    for (const dom::element item : array) deepest = std::max(deepest, DepthOf(item));
+  } else if (!element.get(object)) {
+    for (const dom::key_value_pair field : object) {
+      deepest = std::max(deepest, DepthOf(field.value));
+    }
+  } else {
+    return 0;
+  }
+  return deepest + 1;
+}
+
+// The library refuses `max_depth` levels and more, but counts an empty list or object as none.
+simdjson::error_code ParseWithin(size_t max_depth, dom::parser* parser, std::string* text,
+                                 dom::element* root) {
+  simdjson::error_code error = parser->allocate(text->size(), max_depth);
+  if (!error) error = parser->parse(text->data(), text->size(), false).get(*root);
+  if (error == simdjson::NUMBER_ERROR) {
+    ReplaceHugeNumbers(text);
+    error = parser->parse(text->data(), text->size(), false).get(*root);
+  }
+  return error;
 }
 
 std::string_view Explain(simdjson::error_code error) {
@@ -221,16 +251,12 @@ Result<std::unique_ptr<JsonDocument>> JsonDocument::Parse(std::string text) {
   if (text.empty()) return InvalidArgumentError("the body is empty; it must be a JSON object");
   text.reserve(text.size() + simdjson::SIMDJSON_PADDING);
   std::unique_ptr<JsonDocument> document(new JsonDocument());
-  // The library counts the level below the deepest value too.
-  simdjson::error_code error = document->state_->parser.allocate(text.size(), kMaxDepth + 1);
+  dom::parser* parser = &document->state_->parser;
   dom::element root;
-  const auto parse = [&] {
-    return document->state_->parser.parse(text.data(), text.size(), false).get(root);
-  };
-  if (!error) error = parse();
-  if (error == simdjson::NUMBER_ERROR) {
-    ReplaceHugeNumbers(&text);
-    error = parse();
+  simdjson::error_code error = ParseWithin(kMaxDepth, parser, &text, &root);
+  if (error == simdjson::DEPTH_ERROR) {  // rare: allowed if the innermost level is not empty
+    error = ParseWithin(kMaxDepth + 1, parser, &text, &root);
+    if (!error && DepthOf(root) > kMaxDepth) error = simdjson::DEPTH_ERROR;
   }
   if (error) {
     return InvalidArgumentError("the body is not valid JSON: " + std::string(Explain(error)));

@@ -9,10 +9,11 @@
 namespace pergola::gateway {
 namespace {
 
-std::string Nested(size_t depth, const std::string& open, const std::string& close) {
+std::string Nested(size_t depth, const std::string& open, const std::string& close,
+                   const std::string& innermost = "1") {
   std::string text;
   for (size_t i = 0; i < depth; ++i) text += open;
-  text += "1";
+  text += innermost;
   for (size_t i = 0; i < depth; ++i) text += close;
   return text;
 }
@@ -58,6 +59,10 @@ TEST(JsonReaderTest, RefusesWhatIsNotStrictJson) {
       "123456789012345678901234567890x",
       Nested(65, "[", "]"),
       Nested(65, "{\"a\":", "}"),
+      Nested(64, "[", "]", "[]"),
+      Nested(64, "{\"a\":", "}", "{}"),
+      Nested(64, "[", "]", "1e999,[]"),
+      Nested(65, "[", "]", "[]"),
       Nested(100'000, "[", "]"),
   };
   for (const std::string& text : refused) {
@@ -83,6 +88,9 @@ TEST(JsonReaderTest, TakesWhatIsStrictJson) {
       "[1,99999999999999999999999,2]",
       Nested(64, "[", "]"),
       Nested(64, "{\"a\":", "}"),
+      Nested(63, "[", "]", "[]"),
+      Nested(63, "{\"a\":", "}", "{}"),
+      Nested(64, "[", "]", "1e999"),
   };
   for (const std::string& text : taken) {
     EXPECT_TRUE(JsonDocument::Parse(text).ok()) << text.substr(0, 80);
