@@ -41,15 +41,15 @@ std::string_view PromptOfRole(std::string_view role) {
 TextModel::TextModel(TextModelConfig config) : config_(std::move(config)) {}
 
 Result<std::string> TextModel::ResolvePrompt(const PrepareOptions& options) const {
-  if (options.prompt) return *options.prompt;
   if (options.prompt_name) {
     const auto found = config_.prompts.find(*options.prompt_name);
-    if (found != config_.prompts.end()) return found->second;
+    if (found != config_.prompts.end()) return options.prompt.value_or(found->second);
     std::string known;
     for (const auto& [name, prompt] : config_.prompts) known += (known.empty() ? "" : ", ") + name;
     return InvalidArgumentError("unknown prompt " + Shown(*options.prompt_name) +
                                 "; the model has " + (known.empty() ? "none" : known));
   }
+  if (options.prompt) return *options.prompt;
   if (options.role) {
     const std::string_view wanted = PromptOfRole(*options.role);
     for (const auto& [name, prompt] : config_.prompts) {

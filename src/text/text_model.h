@@ -30,7 +30,7 @@ struct TextModelConfig {
 struct PrepareOptions {
   // A name from the model's table; unknown is INVALID_ARGUMENT.
   std::optional<std::string> prompt_name = std::nullopt;
-  std::optional<std::string> prompt = std::nullopt;  // free text; wins over prompt_name
+  std::optional<std::string> prompt = std::nullopt;  // free text; wins over a known prompt_name
   // A role of a dialect ("search_query", "retrieval.passage", "document", ...), mapped onto a
   // prompt name by rule 10 of docs/http.md; without a match no prompt.
   std::optional<std::string> role = std::nullopt;

@@ -97,6 +97,8 @@ TEST_F(TextModelTest, UnknownPromptNameIsRefusedWithTheKnownOnes) {
   const Status status = MakeWithPrompts().Prepare("a", {.prompt_name = "nope"}).status();
   EXPECT_EQ(status, InvalidArgumentError(
                         "unknown prompt 'nope'; the model has Clustering, document, query"));
+  EXPECT_EQ(MakeWithPrompts().Prepare("a", {.prompt_name = "nope", .prompt = "free "}).status(),
+            status);
   const Status none = MakeModel({.max_tokens = 8}).Prepare("a", {.prompt_name = "query"}).status();
   EXPECT_EQ(none, InvalidArgumentError("unknown prompt 'query'; the model has none"));
 }
