@@ -354,6 +354,12 @@ void AddServe(CLI::App& app, Run* run) {
   AddListenFlags(*command, *flags);
   AddPolicyFlags(*command, *flags);
   NameEnvironment(*command);
+  command->preparse_callback([](size_t) {
+    const std::string address = DropServiceAddress("PERGOLA_PORT");
+    if (address.empty()) return;
+    std::fprintf(stderr, "PERGOLA_PORT=%s is a service's address, not a port: ignored\n",
+                 address.c_str());
+  });
   // When parsed, unlike a plain callback, leaves the environment alone for other commands.
   command->parse_complete_callback([command, flags, run] {
     if (!flags->config.empty()) ApplyConfigFile(*command, flags->config);

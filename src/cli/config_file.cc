@@ -1,8 +1,10 @@
 #include "cli/config_file.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <set>
+#include <string_view>
 #include <system_error>
 
 namespace pergola::cli {
@@ -41,6 +43,14 @@ void ApplyConfigFile(CLI::App& command, const std::string& path) {
       throw Bad(path, error.what());
     }
   }
+}
+
+std::string DropServiceAddress(const char* variable) {
+  const char* value = std::getenv(variable);
+  if (value == nullptr || !std::string_view(value).starts_with("tcp://")) return {};
+  std::string address = value;
+  ::unsetenv(variable);
+  return address;
 }
 
 }  // namespace pergola::cli

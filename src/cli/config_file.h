@@ -17,4 +17,10 @@ namespace pergola::cli {
 // twice, a section, or a value that the option refuses.
 void ApplyConfigFile(CLI::App& command, const std::string& path);
 
+// Kubernetes gives each container addresses of the services around it: next to one that is called
+// "pergola", PERGOLA_PORT is "tcp://10.0.0.1:42666". Takes such a value of `variable` out of the
+// environment and returns it; empty if the value is another one or there is none. Not thread-safe:
+// for the program's start.
+std::string DropServiceAddress(const char* variable);
+
 }  // namespace pergola::cli

@@ -79,6 +79,18 @@ TEST_F(ConfigFileTest, OtherCommandsDoNotReadTheEnvironment) {
   EXPECT_THROW(app_.parse("serve"), CLI::ValidationError);
 }
 
+TEST_F(ConfigFileTest, DropsTheAddressThatKubernetesGivesAService) {
+  setenv("CONFIG_TEST_PORT", "tcp://10.0.0.1:42666", 1);
+  EXPECT_EQ(DropServiceAddress("CONFIG_TEST_PORT"), "tcp://10.0.0.1:42666");
+  EXPECT_EQ(std::getenv("CONFIG_TEST_PORT"), nullptr);
+  EXPECT_EQ(DropServiceAddress("CONFIG_TEST_PORT"), "");
+  Parse("port = 7\n");
+  EXPECT_EQ(port_, 7);
+  setenv("CONFIG_TEST_PORT", "9", 1);
+  EXPECT_EQ(DropServiceAddress("CONFIG_TEST_PORT"), "");
+  EXPECT_STREQ(std::getenv("CONFIG_TEST_PORT"), "9");
+}
+
 TEST_F(ConfigFileTest, RefusesWhatItDoesNotUnderstand) {
   EXPECT_NE(Error("pirt = 7\n").find("no option is called 'pirt'"), std::string::npos);
   EXPECT_NE(Error("config = \"d.toml\"\n").find("'config'"), std::string::npos);
