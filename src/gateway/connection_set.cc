@@ -56,8 +56,8 @@ bool ConnectionSet::EvictOldestIdle() {
   return true;
 }
 
-void ConnectionSet::WakeIdle() {
-  for (ManagedConnection* connection : idle_) connection->Wake();
+void ConnectionSet::BeginDrain() {
+  for (ManagedConnection* connection : all_) connection->BeginDrain();
 }
 
 void ConnectionSet::CloseAll() {

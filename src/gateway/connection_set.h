@@ -49,6 +49,10 @@ struct ServerShared {
   std::shared_ptr<TlsContext> tls;                // null: plain. Second owners: the connections
   WorkerPool* workers = nullptr;                  // outlives all connections
 
+  // Drain sets both before `draining`: when it gives up requests that are not whole, and how long
+  // it lets connections linger.
+  std::atomic<service::Clock::time_point> drain_requests_until = service::Clock::time_point::max();
+  std::atomic<service::Clock::duration> drain_grace = service::Clock::duration::zero();
   std::atomic<bool> draining = false;
   std::atomic<int64_t> connections = 0;
   std::atomic<int64_t> idle_connections = 0;
@@ -56,7 +60,8 @@ struct ServerShared {
   std::atomic<int64_t> connections_accepted = 0;
   std::atomic<int64_t> connections_evicted = 0;
 
-  // Connections that are neither idle nor closing: Drain waits until there is none.
+  // Connections that are neither idle nor closing, and all while draining: Drain waits until there
+  // is none.
   void BecameBusy();
   void BecameQuiet();
   bool WaitUntilQuiet(std::chrono::milliseconds limit);
@@ -90,8 +95,9 @@ class ManagedConnection {
   virtual ~ManagedConnection() = default;
   // At once, whatever it does; its coroutine ends soon after.
   virtual void Close() = 0;
-  // If it waits for a request: looks again whether it should.
-  virtual void Wake() = 0;
+  // The server drains: closes unless some of a request has come, and then does not wait long for
+  // the rest. Busy until it is decided.
+  virtual void BeginDrain() = 0;
 };
 
 // The connections of one network thread. Thread-confined to it, but for mailbox
@@ -106,8 +112,7 @@ class ConnectionSet : public std::enable_shared_from_this<ConnectionSet> {
   void Adopt(int fd, std::shared_ptr<TlsContext> tls, std::string peer);
   // Closes the connection that waits longest for a request. False: none waits.
   bool EvictOldestIdle();
-  // Wakes the waiting ones: they close if the server drains.
-  void WakeIdle();
+  void BeginDrain();  // of each
   void CloseAll();
 
   // Second owners: requests whose handler has not answered yet, worker jobs.

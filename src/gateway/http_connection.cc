@@ -5,6 +5,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <charconv>
@@ -69,7 +70,7 @@ class HttpConnection : public ManagedConnection,
 
   void Start();
   void Close() override;
-  void Wake() override;
+  void BeginDrain() override;
 
  private:
   // What came of waiting for a part of a request.
@@ -96,6 +97,8 @@ class HttpConnection : public ManagedConnection,
   void EnterIdle();  // quiet, and in the line of those that may be closed for new ones
   void LeaveIdle();
   Next Refuse(HttpResponse response);
+  bool draining() const { return server_->draining; }
+  Clock::time_point RequestDeadline(Clock::time_point until) const;
   Clock::time_point BodyDeadline(Clock::time_point start, uint64_t bytes) const;
 
   awaitable<void> Run();
@@ -115,6 +118,7 @@ class HttpConnection : public ManagedConnection,
   awaitable<bool> OnWorker(std::function<void()> work);
   awaitable<bool> Discard(uint64_t bytes);
   awaitable<void> Linger();
+  awaitable<bool> HasReceived();
   awaitable<bool> More(size_t read_bytes, Clock::time_point until);
   awaitable<void> Sleep(Clock::time_point until);
   void Log(int status);
@@ -174,7 +178,8 @@ void HttpConnection::Close() {
   event_.cancel();
 }
 
-void HttpConnection::Wake() {
+void HttpConnection::BeginDrain() {
+  if (idle_) BecomeBusy();
   woken_ = true;
   event_.cancel();
 }
@@ -221,6 +226,7 @@ void HttpConnection::BecomeQuiet() {
 }
 
 void HttpConnection::EnterIdle() {
+  if (draining() && busy_) return;  // a drain waits until it is closed
   BecomeQuiet();
   if (idle_ || closed_) return;
   idle_ = true;
@@ -236,6 +242,11 @@ void HttpConnection::LeaveIdle() {
 HttpConnection::Next HttpConnection::Refuse(HttpResponse response) {
   refusal_ = std::move(response);
   return Next::kRefuse;
+}
+
+// `until`, or when a drain gives up what is not whole.
+Clock::time_point HttpConnection::RequestDeadline(Clock::time_point until) const {
+  return draining() ? std::min(until, server_->drain_requests_until.load()) : until;
 }
 
 Clock::time_point HttpConnection::BodyDeadline(Clock::time_point start, uint64_t bytes) const {
@@ -256,13 +267,14 @@ awaitable<void> HttpConnection::Run() {
 }
 
 awaitable<bool> HttpConnection::Handshake() {
-  const Clock::time_point until = After(Clock::now(), options().header_deadline);
+  const Clock::time_point latest = After(Clock::now(), options().header_deadline);
   auto done = std::make_shared<std::pair<bool, bool>>(false, false);  // finished, ok
   stream_->Handshake([self = shared_from_this(), done](bool ok, size_t) {
     *done = {true, ok};
     self->event_.cancel();
   });
   while (!done->first) {
+    const Clock::time_point until = RequestDeadline(latest);
     if (Clock::now() >= until) Close();
     co_await Sleep(closed_ ? Clock::time_point::max() : until);
   }
@@ -322,9 +334,17 @@ awaitable<HttpConnection::Next> HttpConnection::ReadHead(HttpHead* head) {
       co_return Refuse(server_->gate.HeadTooLarge());
     }
     if (complete) break;
-    if (closed_ || ended_ || (!begun && server_->draining)) co_return Next::kClose;
-    const bool in_time = co_await More(kHeadReadBytes, until);
-    if (!in_time) co_return begun ? Refuse(server_->gate.HeadTooSlow()) : Next::kClose;
+    if (closed_ || ended_) co_return Next::kClose;
+    if (!begun && draining()) {
+      const bool expected = co_await HasReceived();
+      if (!expected) co_return Next::kClose;
+      if (!unread().empty()) continue;
+    }
+    const bool in_time = co_await More(kHeadReadBytes, RequestDeadline(until));
+    if (in_time) continue;
+    if (!begun) co_return Next::kClose;
+    co_return Refuse(Clock::now() < until ? server_->gate.Stopping("")
+                                          : server_->gate.HeadTooSlow());
   }
   const std::optional<HttpError> error = ParseHead(scanner.head(unread()), head);
   Consume(scanner.end());
@@ -423,8 +443,11 @@ awaitable<HttpConnection::Next> HttpConnection::ReadBody(const HttpHead& head,
     }
     if (step.state == BodyDecoder::State::kDone) break;
     if (closed_ || ended_) co_return Next::kClose;
-    const bool in_time = co_await More(kBodyReadBytes, BodyDeadline(start, received));
-    if (!in_time) co_return Refuse(server_->gate.BodyTooSlow(head.path));
+    const Clock::time_point until = BodyDeadline(start, received);
+    const bool in_time = co_await More(kBodyReadBytes, RequestDeadline(until));
+    if (in_time) continue;
+    co_return Refuse(Clock::now() < until ? server_->gate.Stopping(head.path)
+                                          : server_->gate.BodyTooSlow(head.path));
   }
   current_.log.received_bytes = received;
   *body = decoder.TakeBody();
@@ -500,7 +523,7 @@ awaitable<HttpConnection::Next> HttpConnection::AwaitHandler(HttpHead head, std:
 }
 
 awaitable<bool> HttpConnection::Send(HttpResponse response) {
-  if (server_->draining) current_.keep_alive = false;
+  if (draining()) current_.keep_alive = false;
   const bool compressible = IsCompressible(response);
   ResponseFrame frame;
   frame.minor_version = current_.minor_version;
@@ -644,7 +667,8 @@ awaitable<bool> HttpConnection::Discard(uint64_t bytes) {
     bytes -= here;
     if (bytes == 0) co_return true;
     if (closed_ || ended_) co_return false;
-    const bool in_time = co_await More(kHeadReadBytes, BodyDeadline(start, length - bytes));
+    const Clock::time_point until = RequestDeadline(BodyDeadline(start, length - bytes));
+    const bool in_time = co_await More(kHeadReadBytes, until);
     if (!in_time) co_return false;
   }
 }
@@ -654,15 +678,28 @@ awaitable<bool> HttpConnection::Discard(uint64_t bytes) {
 awaitable<void> HttpConnection::Linger() {
   stream_->ShutdownSend();
   if (!linger_) co_return;
-  const Clock::time_point until = Clock::now() + options().linger_timeout;
+  Clock::time_point until = Clock::now() + options().linger_timeout;
+  bool in_haste = false;
   while (!ended_ && !closed_) {
+    if (draining() && !in_haste) {
+      in_haste = true;
+      until = std::min(until, Clock::now() + server_->drain_grace.load());
+    }
     Consume(unread().size());
     const bool in_time = co_await More(kBodyReadBytes, until);
     if (!in_time) co_return;
   }
 }
 
-// Waits for bytes, the end of the stream, Close or Wake; false when `until` came first or had
+// Whether bytes have come that are not in unread() yet, or by now are.
+awaitable<bool> HttpConnection::HasReceived() {
+  StartRead(kHeadReadBytes);
+  // Its callback first, if it found some.
+  co_await asio::post(set_->io(), asio::use_awaitable);
+  co_return !closed_ && (!unread().empty() || stream_->HasUnread());
+}
+
+// Waits for bytes, the end of the stream, Close or BeginDrain; false when `until` came first or had
 // passed.
 awaitable<bool> HttpConnection::More(size_t read_bytes, Clock::time_point until) {
   const uint64_t before = received_bytes_;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -29,6 +30,7 @@ using boost::system::error_code;
 using Protocol = asio::generic::stream_protocol;
 
 constexpr std::chrono::milliseconds kAcceptRetry{50};
+constexpr std::chrono::milliseconds kShortestDrain{50};  // closing idle connections takes a moment
 
 class Workers : public WorkerPool {
  public:
@@ -131,7 +133,8 @@ struct HttpServer::Impl {
   void Accepted(Listener& listener, Protocol::socket socket, const Protocol::endpoint& peer);
   bool MakeRoom();
   void RefuseForRoom(Listener& listener, Protocol::socket& socket);
-  void StopAccepting();
+  void AcceptWaiting(Listener& listener);
+  void StopAccepting(bool take_waiting);
 
   std::shared_ptr<ServerShared> server;  // second owners: connections and requests in work
   std::unique_ptr<Workers> workers;
@@ -229,10 +232,22 @@ void HttpServer::Impl::RefuseForRoom(Listener& listener, Protocol::socket& socke
   socket.shutdown(Protocol::socket::shutdown_send, ignored);
 }
 
-void HttpServer::Impl::StopAccepting() {
-  threads[0]->Call([this] {
+// The peers whom the system has connected: closing the listener would reset them.
+void HttpServer::Impl::AcceptWaiting(Listener& listener) {
+  error_code code;
+  listener.acceptor.non_blocking(true, code);
+  for (int turn = 0; turn < asio::socket_base::max_listen_connections && !code; ++turn) {
+    Protocol::endpoint peer;
+    Protocol::socket socket = listener.acceptor.accept(peer, code);
+    if (!code) Accepted(listener, std::move(socket), peer);
+  }
+}
+
+void HttpServer::Impl::StopAccepting(bool take_waiting) {
+  threads[0]->Call([this, take_waiting] {
     for (const std::unique_ptr<Listener>& listener : listeners) {
       error_code ignored;
+      if (take_waiting && listener->acceptor.is_open()) AcceptWaiting(*listener);
       listener->acceptor.close(ignored);
       listener->retry.cancel();
     }
@@ -244,7 +259,7 @@ void HttpServer::Impl::StopAccepting() {
 HttpServer::Impl::~Impl() {
   if (threads.empty()) return;
   server->draining = true;
-  StopAccepting();
+  StopAccepting(/*take_waiting=*/false);
   for (const auto& thread : threads) {
     thread->Call([&thread] { thread->set().CloseAll(); });
   }
@@ -291,12 +306,18 @@ int HttpServer::port() const { return impl_->port; }
 const std::vector<std::string>& HttpServer::addresses() const { return impl_->addresses; }
 
 bool HttpServer::Drain(std::chrono::milliseconds limit) {
-  impl_->server->draining = true;
-  impl_->StopAccepting();
-  for (const auto& thread : impl_->threads) {
-    thread->Call([&thread] { thread->set().WakeIdle(); });
+  ServerShared& server = *impl_->server;
+  if (!server.draining) {
+    const service::Clock::duration grace = std::min(server.options.drain_grace, limit / 3);
+    server.drain_grace = grace;
+    server.drain_requests_until = service::Clock::now() + grace;
+    server.draining = true;
   }
-  return impl_->server->WaitUntilQuiet(limit);
+  impl_->StopAccepting(/*take_waiting=*/true);
+  for (const auto& thread : impl_->threads) {
+    thread->Call([&thread] { thread->set().BeginDrain(); });
+  }
+  return server.WaitUntilQuiet(std::max(limit, kShortestDrain));
 }
 
 Status HttpServer::ReloadKeys() {

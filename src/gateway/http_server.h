@@ -79,6 +79,10 @@ struct HttpServerOptions {
   // answer.
   std::chrono::milliseconds linger_timeout = std::chrono::seconds(5);
 
+  // How long Drain waits for the rest of a request that has come in part, and then for clients to
+  // take their answers; a third of its limit at most.
+  std::chrono::milliseconds drain_grace = std::chrono::seconds(1);
+
   std::string api_key_file;               // see auth.h; empty: no keys needed
   bool open_metrics = false;              // /metrics without a key
   bool open_docs = false;                 // /docs and /openapi.json without a key
@@ -114,9 +118,10 @@ class HttpServer {
   const std::vector<std::string>& addresses() const;
 
   // Stops accepting, closes idle connections and lets requests in work finish; their answers say
-  // "Connection: close". Returns true when all are done, false when `limit` passed first (the rest
-  // goes on until the destructor). Blocks; not to be called from a handler. A second call waits
-  // again.
+  // "Connection: close". What was sent before counts as in work, on connections that are yet to be
+  // accepted too; a request that is not whole after options.drain_grace is answered 503. Returns
+  // true when all are done, false when `limit` (50 ms at least) passed first (the rest goes
+  // on until the destructor). Blocks; not to be called from a handler. A second call waits again.
   bool Drain(std::chrono::milliseconds limit);
 
   // Reads the API key file again (SIGHUP). On an error the old keys stay. OK without a key file.

@@ -1,4 +1,5 @@
-// Limits, deadlines, keys, cancellation, drain. Messages: http_server_test.cc.
+// Limits, deadlines, keys, cancellation. Messages: http_server_test.cc; drain:
+// http_server_drain_test.cc.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -324,25 +325,6 @@ TEST_F(HttpServerLimitsTest, KeysCoverEveryRouteThatNeedsOne) {
   EXPECT_TRUE(server_->ReloadKeys().ok());
   EXPECT_EQ(client.Ask(Get("/get", "Authorization: Bearer beta\r\n")).status, 401);
   EXPECT_EQ(client.Ask(Get("/get", "Authorization: Bearer gamma\r\n")).status, 200);
-}
-
-TEST_F(HttpServerLimitsTest, DrainLetsRequestsInWorkFinish) {
-  Start();
-  RawClient idle = Connect();
-  EXPECT_EQ(idle.Ask(Get("/get")).status, 200);
-  RawClient busy = Connect();
-  busy.Send(Get("/hold"));
-  ASSERT_TRUE(handler_->WaitHeld(1));
-
-  EXPECT_FALSE(server_->Drain(milliseconds(20)));
-  EXPECT_TRUE(idle.WaitClosed());
-  EXPECT_FALSE(Connect().connected());
-  handler_->Answer(0, "done");
-  const RawAnswer answer = busy.Read();
-  EXPECT_EQ(answer.body, "done");
-  EXPECT_EQ(answer.header("connection"), "close");
-  EXPECT_TRUE(busy.WaitClosed());
-  EXPECT_TRUE(server_->Drain(seconds(10)));
 }
 
 TEST_F(HttpServerLimitsTest, EndsWhileRequestsAreInEveryState) {

@@ -33,6 +33,11 @@ std::array<asio::const_buffer, 2> Buffers(std::string_view first, std::string_vi
   return {asio::buffer(first.data(), first.size()), asio::buffer(second.data(), second.size())};
 }
 
+bool HoldsUnread(const Socket& socket) {
+  error_code code;
+  return socket.available(code) > 0 && !code;
+}
+
 auto Calling(HttpStream::Done done) {
   return [done = std::move(done)](const error_code& code, size_t bytes) { done(!code, bytes); };
 }
@@ -47,6 +52,7 @@ class PlainStream : public HttpStream {
   void ReadSome(std::span<char> into, Done done) override {
     socket_.async_read_some(asio::buffer(into.data(), into.size()), Calling(std::move(done)));
   }
+  bool HasUnread() const override { return HoldsUnread(socket_); }
   void WriteSome(std::string_view first, std::string_view second, Done done) override {
     socket_.async_write_some(Buffers(first, second), Calling(std::move(done)));
   }
@@ -100,6 +106,7 @@ class TlsStream : public HttpStream {
     state_->stream.async_read_some(asio::buffer(into.data(), into.size()),
                                    Keeping(std::move(done)));
   }
+  bool HasUnread() const override { return HoldsUnread(state_->stream.next_layer()); }
   void WriteSome(std::string_view first, std::string_view second, Done done) override {
     // OpenSSL makes one record of one buffer.
     const std::string_view piece = first.empty() ? second : first;

@@ -49,6 +49,8 @@ class HttpStream {
   virtual void Handshake(Done done) = 0;  // at once for plain sockets
   // `into` must stay valid until `done`.
   virtual void ReadSome(std::span<char> into, Done done) = 0;
+  // Whether the system holds bytes of the peer that no read has taken yet.
+  virtual bool HasUnread() const = 0;
   // Writes some of the two pieces, in order; both must stay valid until `done`.
   virtual void WriteSome(std::string_view first, std::string_view second, Done done) = 0;
   // No more bytes will be written: the peer sees the end of the stream. Reading goes on.

@@ -80,6 +80,10 @@ HttpResponse RequestGate::BodyTooSlow(std::string_view path) const {
                    " bytes received");
 }
 
+HttpResponse RequestGate::Stopping(std::string_view path) const {
+  return Error(path, 503, "the server is stopping and the request was not complete; send it again");
+}
+
 std::optional<HttpResponse> RequestGate::Refusal(const HttpHead& head,
                                                  GateDecision* decision) const {
   if (head.path == "*") {

@@ -46,6 +46,8 @@ class RequestGate {
   HttpResponse HeadTooLarge() const;
   HttpResponse HeadTooSlow() const;
   HttpResponse BodyTooSlow(std::string_view path) const;
+  // The server drains and the request did not come whole in the time that is left for it.
+  HttpResponse Stopping(std::string_view path) const;
 
  private:
   std::optional<HttpResponse> Refusal(const HttpHead& head, GateDecision* decision) const;
