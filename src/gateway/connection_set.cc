@@ -24,7 +24,10 @@ bool ServerShared::WaitUntilQuiet(std::chrono::milliseconds limit) {
 }
 
 void ConnectionSet::Adopt(int fd, std::shared_ptr<TlsContext> tls, std::string peer) {
-  StartConnection(shared_from_this(), HttpStream::Adopt(io_, fd, std::move(tls)), std::move(peer));
+  std::unique_ptr<HttpStream> stream = HttpStream::Adopt(io_, fd, std::move(tls));
+  if (all_closed_) return;  // and so is this one
+  StartConnection(shared_from_this(), std::move(stream), std::move(peer));
+  if (server_->draining) BeginDrain();
 }
 
 void ConnectionSet::Add(ManagedConnection* connection) {
@@ -61,6 +64,7 @@ void ConnectionSet::BeginDrain() {
 }
 
 void ConnectionSet::CloseAll() {
+  all_closed_ = true;
   for (ManagedConnection* connection : all_) connection->Close();
 }
 

@@ -113,7 +113,7 @@ class ConnectionSet : public std::enable_shared_from_this<ConnectionSet> {
   // Closes the connection that waits longest for a request. False: none waits.
   bool EvictOldestIdle();
   void BeginDrain();  // of each
-  void CloseAll();
+  void CloseAll();    // and those that are adopted later
 
   // Second owners: requests whose handler has not answered yet, worker jobs.
   const std::shared_ptr<LoopMailbox>& mailbox() const { return mailbox_; }
@@ -136,6 +136,7 @@ class ConnectionSet : public std::enable_shared_from_this<ConnectionSet> {
   std::unordered_set<ManagedConnection*> all_;  // each owns itself while its coroutine runs
   std::list<ManagedConnection*> idle_;          // longest waiting first
   std::atomic<int64_t> idle_count_ = 0;
+  bool all_closed_ = false;
 };
 
 }  // namespace pergola::gateway

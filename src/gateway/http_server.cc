@@ -172,12 +172,10 @@ void HttpServer::Impl::Accept(Listener& listener) {
   auto peer = std::make_shared<Protocol::endpoint>();
   listener.acceptor.async_accept(
       *peer, [this, &listener, peer](const error_code& code, Protocol::socket socket) {
-        if (code == asio::error::operation_aborted || !listener.acceptor.is_open()) return;
-        if (!code) {
-          Accepted(listener, std::move(socket), *peer);
-          Accept(listener);
-          return;
-        }
+        // It may have been closed since: who was accepted before is served all the same.
+        if (!code) Accepted(listener, std::move(socket), *peer);
+        if (!listener.acceptor.is_open()) return;
+        if (!code) return Accept(listener);
         // Out of descriptors, most likely: make room and wait a moment rather than spin.
         MakeRoom();
         listener.retry.expires_after(kAcceptRetry);

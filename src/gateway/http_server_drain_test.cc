@@ -169,10 +169,25 @@ TEST_F(HttpServerDrainTest, AnswersPeersThatAreYetToBeAccepted) {
   }
   auto drained = std::async(std::launch::async, [&] { return server_->Drain(seconds(60)); });
   handler->Unblock();
-  for (RawClient& client : waiting) EXPECT_EQ(client.Ask("").status, 200);
+  for (RawClient& client : waiting) EXPECT_EQ(client.Read().status, 200);
   blocker.Close();
   waiting.clear();
   EXPECT_TRUE(drained.get());
+}
+
+TEST_F(HttpServerDrainTest, AnswersABurstJustBeforeIt) {
+  for (int round = 0; round < 20; ++round) {
+    Start();
+    std::vector<RawClient> clients;
+    for (int i = 0; i < 8; ++i) {
+      clients.push_back(Connect());
+      clients.back().Send(Get("/get"));
+    }
+    auto drained = std::async(std::launch::async, [&] { return server_->Drain(seconds(60)); });
+    for (RawClient& client : clients) EXPECT_EQ(client.Read().status, 200);
+    clients.clear();
+    EXPECT_TRUE(drained.get());
+  }
 }
 
 }  // namespace
