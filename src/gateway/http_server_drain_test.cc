@@ -1,9 +1,11 @@
 // What a drain answers, refuses and closes.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <future>
 #include <mutex>
+#include <thread>
 
 #include "gateway/http_server.h"
 #include "gateway/testing/server_fixture.h"
@@ -178,12 +180,17 @@ TEST_F(HttpServerDrainTest, AnswersPeersThatAreYetToBeAccepted) {
 TEST_F(HttpServerDrainTest, AnswersABurstJustBeforeIt) {
   for (int round = 0; round < 20; ++round) {
     Start();
+    std::atomic<bool> go = false;
+    auto drained = std::async(std::launch::async, [&] {
+      while (!go) std::this_thread::yield();  // sooner awake than by a condition
+      return server_->Drain(seconds(60));
+    });
     std::vector<RawClient> clients;
     for (int i = 0; i < 8; ++i) {
       clients.push_back(Connect());
       clients.back().Send(Get("/get"));
     }
-    auto drained = std::async(std::launch::async, [&] { return server_->Drain(seconds(60)); });
+    go = true;
     for (RawClient& client : clients) EXPECT_EQ(client.Read().status, 200);
     clients.clear();
     EXPECT_TRUE(drained.get());
