@@ -25,9 +25,19 @@ for package in "${packages[@]}"; do
 done
 ((${#missing[@]})) || exit 0
 
-echo "installing: ${missing[*]}" >&2
+# Reads apt's status lines (dlstatus:2:13.5:Retrieving file 2 of 9) and draws one line of progress on a terminal.
+show_progress() {
+  local kind subject percent what
+  while IFS=: read -r kind subject percent what; do
+    [[ -t 2 && ( $kind == dlstatus || $kind == pmstatus ) ]] &&
+      printf '\r\e[K%3d %%  %.60s' "${percent%%.*}" "$what" >&2
+  done
+  [[ ! -t 2 ]] || printf '\r\e[K' >&2
+}
+
+echo "installing with apt, which takes a minute or two: ${missing[*]}" >&2
 as_root=()
 ((EUID == 0)) || as_root=(sudo)
 "${as_root[@]}" apt-get update -qq
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-  apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+  -o APT::Status-Fd=1 "${missing[@]}" | show_progress
