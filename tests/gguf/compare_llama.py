@@ -29,9 +29,12 @@ SECONDS = 0.4  # of one measurement; the shortest pass counts
 def bounds(file):
     """Least cosine of any text, and in the mean. llama.cpp rounds activations to 8 bits where weights are
     quantised, over 256 values at a time for the K types: as it runs all-MiniLM-L6-v2-Q4_K_M it is 0.99815
-    (mean 0.99941) from the same weights widened to f32, Pergola 0.9999999. So these bounds are its own."""
+    (mean 0.99941) from the same weights widened to f32, Pergola 0.9999999; embeddinggemma-300m-dense-Q8_0,
+    whose Dense layers magnify it, is 0.99739. So these bounds are its own."""
     if file.endswith("-F32"):
         return 0.99999, 0.99999
+    if "-dense-" in file:
+        return 0.997, 0.9995
     return (0.9975, 0.999) if "_K" in file else (0.998, 0.9995)
 
 
@@ -99,7 +102,7 @@ def compare(library, args, file):
     if file.endswith("-F32"):
         wrong = llama_errs(file, texts, ours, theirs, least)
         cosine = cosine[~wrong]
-    good = cosine.min() >= least and cosine.mean() >= mean and wrong.sum() <= 2
+    good = cosine.min() >= least and cosine.mean() >= mean and wrong.sum() <= len(texts) // 50
     print(f"{'ok  ' if good else 'FAIL'} {file}: {len(cosine)} texts, cosine least {cosine.min():.7f} "
           f"mean {cosine.mean():.7f}; llama.cpp's own ids differ on {other_ids}, its vectors are wrong "
           f"on {wrong.sum()}", flush=True)
