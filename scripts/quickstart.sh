@@ -14,7 +14,8 @@ pergola=build/release/pergola
 
 "$pergola" pull "$model"
 echo "Embedding one sentence:" >&2
-"$pergola" embed --model "$model" "A pergola carries the vine." | cut -c1-120
+row=$("$pergola" embed --model "$model" "A pergola carries the vine.")
+echo "${row:0:120}..."
 cat >&2 <<EOF
 
 Serving. In another terminal:
