@@ -1,5 +1,5 @@
-// The command line: `pergola <subcommand> ...`. One file cmd_<name>.cc per subcommand registers its flags
-// and runs; this is their list.
+// The command line: `pergola <subcommand> ...`. One file cmd_<name>.cc per subcommand registers its
+// flags and runs; this is their list.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ enum ExitCode : int {
 // Parses, runs one subcommand, returns its exit code. Prints errors to stderr.
 int Main(int argc, char** argv);
 
-// Each adds its subcommand to `app`; when chosen, `*run` becomes what runs it and returns an exit code.
+// Each adds its subcommand to `app`; when chosen, `*run` becomes what runs it, to an exit code.
 using Run = std::function<int()>;
 void AddEmbed(CLI::App& app, Run* run);
 void AddServe(CLI::App& app, Run* run);

@@ -45,8 +45,8 @@ struct Shape {
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
-// A tensor's bytes, dtype and shape. Rows (last dimension) are whole blocks of the dtype, end to end.
-// `data` may have any alignment: mapped files promise only their format's own.
+// A tensor's bytes, dtype and shape. Rows (last dimension) are whole blocks of the dtype, end to
+// end. `data` may have any alignment: mapped files promise only their format's own.
 struct TensorView {
   const std::byte* data = nullptr;
   DType dtype = DType::kF32;

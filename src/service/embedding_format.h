@@ -1,5 +1,5 @@
-// From a full-width row to what a client asked for: fewer dimensions, unit length, other number types.
-// Pure functions; the same bits on every route, in the CLI and in the library.
+// From a full-width row to what a client asked for: fewer dimensions, unit length, other number
+// types. Pure functions; the same bits on every route, in the CLI and in the library.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ namespace pergola::service {
 
 enum class NumberType { kFloat, kInt8, kUint8, kBinary, kUbinary, kBinaryLsb };
 
-// Copies the first out.size() values of `row` (out.size() <= row.size()) and, if `normalise`, divides by
-// their L2 norm (sum in double, in order; a zero vector stays zero).
+// Copies the first out.size() values of `row` (out.size() <= row.size()) and, if `normalise`,
+// divides by their L2 norm (sum in double, in order; a zero vector stays zero).
 void FormatFloats(std::span<const float> row, bool normalise, std::span<float> out);
 
 // int8: round(clamp(x * 127 / max|x|)), ties away from zero; uint8 = int8 + 128.

@@ -2,8 +2,8 @@
 //
 //   service->Submit(std::move(request), [](Result<service::InferenceOutput> output) { ... });
 //
-// Requests arrive as token ids: text was tokenised above this line (text/text_model.h). Rows come back
-// at full width as the model's pipeline gives them, before normalisation: dimensions, normalisation and
+// Requests arrive as token ids: text was tokenised above this line (text/text_model.h). Rows come
+// back at full width as the pipeline gives them, before normalisation: dimensions, unit length and
 // encodings are derived on reading (service/embedding_format.h), so one cached row serves them all.
 #pragma once
 
@@ -33,11 +33,11 @@ struct ModelInfo {
   std::string id;            // as users name it
   std::string architecture;  // "bert", "gemma3_text"
   std::string numeric_class;
-  int64_t embedding_width = 0;  // E
-  int64_t hidden_width = 0;     // width of token vectors, D
-  int64_t max_tokens = 0;       // per sequence, special tokens included
-  int64_t vocab_size = 0;       // ids must be below
-  bool normalises = false;      // the pipeline ends with L2
+  int64_t embedding_width = 0;             // E
+  int64_t hidden_width = 0;                // width of token vectors, D
+  int64_t max_tokens = 0;                  // per sequence, special tokens included
+  int64_t vocab_size = 0;                  // ids must be below
+  bool normalises = false;                 // the pipeline ends with L2
   std::vector<int64_t> matryoshka_widths;  // empty: any
   int64_t parameters = 0;
   int64_t weight_bytes = 0;
