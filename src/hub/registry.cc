@@ -56,6 +56,8 @@ constexpr RegistryFile kEmbeddingGemmaFiles[] = {
      "2f7b0adf4fb469770bb1490e3e35df87b1dc578246c5e7e6fc76ecf33213a397"},
     {"tokenizer.json", 33385008,
      "6852f8d561078cc0cebe70ca03c5bfdd0d60a45f9d2e0e1e4cc05b68e9ec329e"},
+    {"tokenizer.model", 4689074,
+     "1299c11d7cf632ef3b4e11937501358ada021bbdf7c47638d13c0ee982f2e79c"},
     {"tokenizer_config.json", 1155346,
      "9076840490613047bc9115963ee96b7702018b0d26ba644240bf856efda93118"},
 };
