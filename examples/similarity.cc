@@ -1,6 +1,9 @@
 // Pergola as a library: how alike are two sentences?
 //
-//   build/dev/examples/similarity models/all-MiniLM-L6-v2 "A cat sleeps." "A kitten naps."
+//   model=$(build/release/pergola pull all-MiniLM-L6-v2)  # prints the folder; a .gguf file does as well
+//   build/dev/examples/similarity "$model" "A cat sleeps." "A kitten naps."
+//
+// scripts/test.sh builds it, scripts/quickstart.sh builds pergola.
 
 #include <cstdio>
 
