@@ -35,9 +35,13 @@ show_progress() {
   [[ ! -t 2 ]] || printf '\r\e[K' >&2
 }
 
-echo "installing with apt, which takes a minute or two: ${missing[*]}" >&2
 as_root=()
 ((EUID == 0)) || as_root=(sudo)
+if ((EUID != 0)) && ! command -v sudo >/dev/null; then
+  echo "no sudo here; as root, run: apt-get update && apt-get install ${missing[*]}" >&2
+  exit 1
+fi
+echo "installing with apt, which takes a minute or two: ${missing[*]}" >&2
 "${as_root[@]}" apt-get update -qq
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
   -o APT::Status-Fd=1 "${missing[@]}" | show_progress
