@@ -1,6 +1,6 @@
 // Pergola as a library: how alike are two sentences?
 //
-//   model=$(build/release/pergola pull all-MiniLM-L6-v2)  # prints the folder; a .gguf file does as well
+//   model=$(build/release/pergola pull all-MiniLM-L6-v2)  # prints its folder
 //   build/dev/examples/similarity "$model" "A cat sleeps." "A kitten naps."
 //
 // scripts/test.sh builds it, scripts/quickstart.sh builds pergola.
