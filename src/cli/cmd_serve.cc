@@ -1,5 +1,3 @@
-#include <malloc.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -21,6 +19,7 @@
 #include "cli/model_location.h"
 #include "cli/pull_display.h"
 #include "cli/status_exit.h"
+#include "core/process_memory.h"
 #include "core/signals.h"
 #include "gateway/http_server.h"
 #include "gateway/routes.h"
@@ -201,17 +200,8 @@ int ServeUntilStopped(const ServeFlags& flags, SignalWaiter& signals, gateway::H
   return drained ? kExitOk : kExitFailure;
 }
 
-// Large bodies and answers go back to the system when they are freed. By itself glibc soon takes
-// them from its heaps, where bursts of them leave pages behind that are never given back.
-void ReturnLargeBlocks() {
-#ifdef __GLIBC__
-  mallopt(M_MMAP_THRESHOLD, 1 << 20);
-  mallopt(M_TRIM_THRESHOLD, 16 << 20);
-#endif
-}
-
 int RunServe(const ServeFlags& flags) {
-  ReturnLargeBlocks();
+  ReturnLargeBlocks();   // request bodies and answers come and go in bursts
   SignalWaiter signals;  // before any thread
   auto models = [&] {
     const StopWhileLoading stop(signals);

@@ -1,5 +1,7 @@
 #include "core/process_memory.h"
 
+#include <malloc.h>
+
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -36,6 +38,13 @@ MemoryUse ReadMemoryUse() {
   use.machine_bytes = FindBytes(machine, "MemTotal");
   use.available_bytes = FindBytes(machine, "MemAvailable");
   return use;
+}
+
+void ReturnLargeBlocks() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  mallopt(M_TRIM_THRESHOLD, 16 << 20);
+#endif
 }
 
 }  // namespace pergola

@@ -16,4 +16,9 @@ struct MemoryUse {
 // Fields that the system does not tell are 0.
 MemoryUse ReadMemoryUse();
 
+// From now on blocks of 1 MiB and more go back to the system when they are freed. By itself glibc
+// soon takes them from its heaps, where bursts of them leave pages behind that are never given
+// back. Does nothing with another C library. Call once, early.
+void ReturnLargeBlocks();
+
 }  // namespace pergola
