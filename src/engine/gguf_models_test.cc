@@ -9,9 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -19,6 +17,7 @@
 
 #include "engine/local_runner.h"
 #include "engine/model.h"
+#include "engine/testing/golden_values.h"
 
 namespace pergola::engine {
 namespace {
@@ -65,14 +64,6 @@ constexpr GgufCase kCases[] = {
     {"embeddinggemma-300m-dense-Q4_0", kGemma, "vectors.f32", Truth::kDequantised, 0.999},
 };
 
-std::vector<float> ReadFloats(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
-  return values;
-}
-
 std::vector<std::string> ReadTexts() {
   simdjson::dom::parser parser;
   const simdjson::dom::element root =
@@ -97,16 +88,6 @@ std::vector<std::vector<int32_t>> ReadIds(const std::string& path) {
     all.push_back(std::move(ids));
   }
   return all;
-}
-
-double Cosine(const float* a, const float* b, int64_t width) {
-  double dot = 0, aa = 0, bb = 0;
-  for (int64_t i = 0; i < width; ++i) {
-    dot += double(a[i]) * b[i];
-    aa += double(a[i]) * a[i];
-    bb += double(b[i]) * b[i];
-  }
-  return dot / std::sqrt(aa * bb);
 }
 
 class GgufModelTest : public ::testing::TestWithParam<GgufCase> {

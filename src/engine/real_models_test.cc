@@ -8,26 +8,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "engine/local_runner.h"
 #include "engine/model.h"
+#include "engine/testing/golden_values.h"
 
 namespace pergola::engine {
 namespace {
-
-std::vector<float> ReadFloats(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
-  return values;
-}
 
 // L2-normalised copy; a reference of zeros (no vector exists) stays zero.
 std::vector<double> Unit(const float* row, int64_t width) {

@@ -7,15 +7,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "engine/local_runner.h"
 #include "engine/model.h"
+#include "engine/testing/golden_values.h"
 
 namespace pergola::engine {
 namespace {
@@ -35,14 +33,6 @@ struct Golden {
   int64_t width = 0;
   bool normalised = false;
 };
-
-std::vector<float> ReadFloats(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
-  return values;
-}
 
 Golden ReadGolden(const std::string& directory) {
   simdjson::dom::parser parser;
@@ -65,16 +55,6 @@ Golden ReadGolden(const std::string& directory) {
   golden.vectors = ReadFloats(directory + "/golden.f32");
   golden.hidden_values = ReadFloats(directory + "/hidden.f32");
   return golden;
-}
-
-double Cosine(const float* a, const float* b, int64_t width) {
-  double dot = 0, aa = 0, bb = 0;
-  for (int64_t i = 0; i < width; ++i) {
-    dot += double(a[i]) * b[i];
-    aa += double(a[i]) * a[i];
-    bb += double(b[i]) * b[i];
-  }
-  return dot / std::sqrt(aa * bb);
 }
 
 class TinyModelPerIsaTest : public ::testing::TestWithParam<const char*> {
