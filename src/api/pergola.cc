@@ -50,9 +50,9 @@ Result<Embeddings> Engine::Embed(std::span<const std::string> texts,
     if (!prepared.ok()) {
       return prepared.status().WithContext("text " + std::to_string(index));
     }
-    tokens += static_cast<int64_t>(prepared->ids.size());
+    tokens += prepared->sequence.tokens();
     truncated += prepared->truncated ? 1 : 0;
-    request.sequences.push_back(std::move(prepared->ids));
+    request.sequences.push_back(std::move(prepared->sequence));
   }
   PERGOLA_ASSIGN_OR_RETURN(const service::InferenceOutput output,
                            served.scheduler().RunBlocking(std::move(request)));
@@ -61,12 +61,13 @@ Result<Embeddings> Engine::Embed(std::span<const std::string> texts,
   for (size_t index = 0; index < texts.size(); ++index) {
     const std::span<float> out(values.data() + index * static_cast<size_t>(dimensions),
                                static_cast<size_t>(dimensions));
-    service::FormatFloats(output.sequences[index]->values, normalise, out);
+    service::FormatFloats((*output.sequences[index])[OutputKind::kEmbedding].values, normalise,
+                          out);
   }
   return Embeddings(dimensions, std::move(values), tokens, truncated);
 }
 
-int64_t Engine::width() const { return impl_->served->info().embedding_width; }
+int64_t Engine::width() const { return impl_->served->info().width(OutputKind::kEmbedding); }
 int64_t Engine::max_tokens() const { return impl_->served->info().max_tokens; }
 
 const std::map<std::string, std::string, std::less<>>& Engine::prompts() const {
@@ -76,7 +77,7 @@ const std::map<std::string, std::string, std::less<>>& Engine::prompts() const {
 std::string Engine::Describe() const {
   const service::ModelInfo& info = impl_->served->info();
   return info.architecture + ", " + info.quantisation + ", " +
-         std::to_string(info.embedding_width) + " values, up to " +
+         std::to_string(info.width(OutputKind::kEmbedding)) + " values, up to " +
          std::to_string(info.max_tokens) + " tokens, " + info.numeric_class;
 }
 

@@ -13,8 +13,9 @@ service::ModelInfo MakeInfo(std::string id, const engine::Model& model) {
   info.id = std::move(id);
   info.architecture = facts.architecture;
   info.numeric_class = facts.numeric_class;
-  info.embedding_width = model.embedding_width();
-  info.hidden_width = model.hidden_width();
+  for (const OutputKind kind : kOutputKinds) {
+    info.widths[static_cast<size_t>(kind)] = model.width(kind);
+  }
   info.max_tokens = model.pipeline().max_tokens;
   info.vocab_size = model.encoder().vocab_size();
   info.normalises = model.pipeline().normalise;

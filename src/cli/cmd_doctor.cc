@@ -82,7 +82,7 @@ void AddModelFacts(const api::ServedModel& served, std::vector<Fact>* facts) {
   facts->push_back(TextFact("quantisation", info.quantisation));
   facts->push_back(TextFact("numeric_class", info.numeric_class));
   facts->push_back(NumberFact("parameters", info.parameters));
-  facts->push_back(NumberFact("embedding_width", info.embedding_width));
+  facts->push_back(NumberFact("embedding_width", info.width(OutputKind::kEmbedding)));
   facts->push_back(NumberFact("max_tokens", info.max_tokens));
   facts->push_back(NumberFact("vocabulary", info.vocab_size));
   facts->push_back(TextFact("tokenizer", std::string(served.model().tokenizer()->kind())));
@@ -98,23 +98,24 @@ Status SelfTest(const api::ServedModel& served, std::vector<Fact>* facts) {
   PERGOLA_ASSIGN_OR_RETURN(const text::PreparedText other,
                            served.text()->Prepare("Something else, to share the batch.", {}));
   service::InferenceRequest alone;
-  alone.sequences = {sentence.ids};
+  alone.sequences = {sentence.sequence};
   service::InferenceRequest shared;
-  shared.sequences = {other.ids, sentence.ids, other.ids};
+  shared.sequences = {other.sequence, sentence.sequence, other.sequence};
   PERGOLA_ASSIGN_OR_RETURN(const auto lone_rows, served.scheduler().RunBlocking(std::move(alone)));
   PERGOLA_ASSIGN_OR_RETURN(const auto shared_rows,
                            served.scheduler().RunBlocking(std::move(shared)));
-  if (lone_rows.sequences[0]->values != shared_rows.sequences[1]->values) {
+  const std::vector<float>& lone = (*lone_rows.sequences[0])[OutputKind::kEmbedding].values;
+  if (lone != (*shared_rows.sequences[1])[OutputKind::kEmbedding].values) {
     return InternalError("self-test: a vector depends on its batch");
   }
   const std::span<const float> expected = SelfTestVector(served.info().id);
-  const auto width = static_cast<size_t>(served.info().embedding_width);
+  const auto width = static_cast<size_t>(served.info().width(OutputKind::kEmbedding));
   if (expected.size() != width) {
     facts->push_back(TextFact("self_test", "bits independent of the batch; no reference vector"));
     return OkStatus();
   }
   std::vector<float> row(width);
-  service::FormatFloats(lone_rows.sequences[0]->values, /*normalise=*/true, row);
+  service::FormatFloats(lone, /*normalise=*/true, row);
   double cosine = 0;
   for (size_t col = 0; col < width; ++col) {
     cosine += static_cast<double>(row[col]) * static_cast<double>(expected[col]);

@@ -212,7 +212,7 @@ int RunServe(const ServeFlags& flags) {
     const service::ModelInfo& info = model->info();
     std::fprintf(stderr, "%s: %s, %s, %lld values, up to %lld tokens, %s\n", info.id.c_str(),
                  info.architecture.c_str(), info.quantisation.c_str(),
-                 static_cast<long long>(info.embedding_width),
+                 static_cast<long long>(info.width(OutputKind::kEmbedding)),
                  static_cast<long long>(info.max_tokens), info.numeric_class.c_str());
   }
   const std::shared_ptr<gateway::Routes> routes = MakeRoutes(flags, *models);

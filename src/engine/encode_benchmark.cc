@@ -37,7 +37,7 @@ bool IsSound(LocalRunner& runner, const SequenceInput& input) {
   for (int round = 0; round < 2; ++round) {
     auto outputs = runner.Run({&input, 1});
     if (!outputs.ok()) return false;
-    const ConstF32Matrix row = *(*outputs)->Rows(0);
+    const ConstF32Matrix row = *(*outputs)->Rows(0, OutputKind::kEmbedding);
     const std::vector<float> values(row.data, row.data + row.cols);
     if (round == 1) return values == first;
     double square = 0;
@@ -59,13 +59,13 @@ void Encode(benchmark::State& state) {
     state.SkipWithError("longer than the model takes");
     return;
   }
-  std::vector<int32_t> ids;
+  Sequence sequence;
   const auto vocab_size = static_cast<int32_t>((*model)->config().vocab_size);
   for (int32_t position = 0; position < tokens; ++position) {
-    ids.push_back((1000 + 7919 * position % 20000) % vocab_size);
+    sequence.ids.push_back((1000 + 7919 * position % 20000) % vocab_size);
   }
   LocalRunner runner(**model);
-  const SequenceInput input{ids, false};
+  const SequenceInput input{&sequence};
   if (!IsSound(runner, input)) {
     state.SkipWithError("no vector, or not the same twice");
     return;

@@ -119,7 +119,7 @@ class GgufModelTest : public ::testing::TestWithParam<GgufCase> {
   std::string golden_;
   std::vector<std::string> texts_;
   std::vector<std::vector<int32_t>> ids_;  // of the reference
-  std::vector<std::vector<int32_t>> cut_;  // to the length that it embedded
+  std::vector<Sequence> cut_;              // to the length that it embedded
   int64_t vocab_size_ = 0;
 
  private:
@@ -128,8 +128,8 @@ class GgufModelTest : public ::testing::TestWithParam<GgufCase> {
     const simdjson::dom::element manifest = parser.load(golden_ + "/manifest.json");
     const auto limit = static_cast<size_t>(int64_t(manifest["max_seq_length_used"]));
     vocab_size_ = std::string(GetParam().golden) == kGemma ? 262144 : 30522;
-    cut_ = ids_;
-    for (std::vector<int32_t>& ids : cut_) {
+    for (const std::vector<int32_t>& whole : ids_) {
+      std::vector<int32_t>& ids = cut_.emplace_back(Sequence{whole}).ids;
       if (ids.size() > limit) ids.erase(ids.begin() + static_cast<long>(limit) - 1, ids.end() - 1);
     }
   }
@@ -150,7 +150,7 @@ TEST_P(GgufModelTest, IdsAreTheReferencesOnAllTexts) {
 TEST_P(GgufModelTest, VectorsAgreeWithTheTruth) {
   const auto model = Load({});
   ASSERT_NE(model, nullptr);
-  const int64_t width = model->embedding_width();
+  const int64_t width = model->width(OutputKind::kEmbedding);
   const std::vector<float> reference = ReadFloats(golden_ + "/" + GetParam().reference);
   ASSERT_EQ(reference.size(), kNumTexts * static_cast<size_t>(width));
   std::unique_ptr<Model> widened;
@@ -163,16 +163,16 @@ TEST_P(GgufModelTest, VectorsAgreeWithTheTruth) {
   double worst_to_reference = 1, worst_to_widened = 1;
   for (size_t text = 0; text < kNumTexts; ++text) {
     if (!HasVector(text)) continue;
-    const SequenceInput input{cut_[text], false};
+    const SequenceInput input{&cut_[text]};
     auto outputs = runner.Run({&input, 1});
     ASSERT_TRUE(outputs.ok()) << "text " << text << ": " << outputs.status().ToString();
-    const float* vector = (*outputs)->Rows(0)->data;
+    const float* vector = (*outputs)->Rows(0, OutputKind::kEmbedding)->data;
     double cosine = Cosine(vector, reference.data() + text * static_cast<size_t>(width), width);
     worst_to_reference = std::min(worst_to_reference, cosine);
     if (widened != nullptr) {
       auto truth = widened_runner.Run({&input, 1});
       ASSERT_TRUE(truth.ok()) << truth.status().ToString();
-      cosine = Cosine(vector, (*truth)->Rows(0)->data, width);
+      cosine = Cosine(vector, (*truth)->Rows(0, OutputKind::kEmbedding)->data, width);
       worst_to_widened = std::min(worst_to_widened, cosine);
     }
     EXPECT_GE(cosine, GetParam().bound) << "text " << text;
@@ -190,20 +190,21 @@ TEST_P(GgufModelTest, BitsDependNeitherOnTheBatchNorOnThreads) {
   ASSERT_TRUE(one != nullptr && two != nullptr);
   std::vector<SequenceInput> batch;
   for (size_t text = 0; batch.size() < 17; text += 5) {
-    if (HasVector(text) && cut_[text].size() <= 160) batch.push_back({cut_[text], false});
+    if (HasVector(text) && cut_[text].tokens() <= 160) batch.push_back({&cut_[text]});
   }
   LocalRunner alone(*one);
   LocalRunner together(*two);
   auto rows = together.Run(batch);
   ASSERT_TRUE(rows.ok()) << rows.status().ToString();
-  const size_t row_bytes = static_cast<size_t>(one->embedding_width()) * sizeof(float);
+  const size_t row_bytes = static_cast<size_t>(one->width(OutputKind::kEmbedding)) * sizeof(float);
   for (size_t index = 0; index < batch.size(); ++index) {
     auto row = alone.Run({&batch[index], 1});
     ASSERT_TRUE(row.ok()) << row.status().ToString();
-    EXPECT_EQ(std::memcmp((*row)->Rows(0)->data, (*rows)->Rows(static_cast<int64_t>(index))->data,
+    EXPECT_EQ(std::memcmp((*row)->Rows(0, OutputKind::kEmbedding)->data,
+                          (*rows)->Rows(static_cast<int64_t>(index), OutputKind::kEmbedding)->data,
                           row_bytes),
               0)
-        << "sequence " << index << " of " << batch[index].ids.size() << " tokens";
+        << "sequence " << index << " of " << batch[index].sequence->tokens() << " tokens";
   }
 }
 

@@ -1,6 +1,7 @@
 #include "engine/local_runner.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -12,13 +13,22 @@ using models::Workspace;
 // Rows copied out of the workspace: a CPU has computed them by the time Run returns.
 class HostOutputs : public Outputs {
  public:
-  HostOutputs(std::vector<float> values, std::vector<ConstF32Matrix> rows)
+  using ByKind = std::array<ConstF32Matrix, kNumOutputKinds>;
+
+  HostOutputs(std::vector<float> values, std::vector<ByKind> rows)
       : values_(std::move(values)), rows_(std::move(rows)) {}
-  Result<ConstF32Matrix> Rows(int64_t index) override { return rows_[static_cast<size_t>(index)]; }
+
+  Result<ConstF32Matrix> Rows(int64_t index, OutputKind kind) override {
+    const ConstF32Matrix& rows = rows_[static_cast<size_t>(index)][static_cast<size_t>(kind)];
+    if (rows.data == nullptr) {
+      return InternalError("no " + std::string(OutputKindName(kind)) + " was asked for");
+    }
+    return rows;
+  }
 
  private:
   std::vector<float> values_;
-  std::vector<ConstF32Matrix> rows_;  // into values_
+  std::vector<ByKind> rows_;  // into values_
 };
 
 }  // namespace
@@ -29,40 +39,77 @@ LocalRunner::LocalRunner(const Model& model) : model_(model) {}
 // bench/step_tokens.py and kept in docs/perf_log.md.
 int64_t LocalRunner::step_tokens() const { return 512; }
 
-Status LocalRunner::Flatten(std::span<const SequenceInput> batch) {
-  ids_.clear();
-  positions_.clear();
-  cu_seqlens_.assign(1, 0);
+Status LocalRunner::Check(const SequenceInput& input, size_t index) const {
+  const Sequence& sequence = *input.sequence;
+  const std::string place = "sequence " + std::to_string(index);
   const int64_t max_tokens = model_.encoder().max_positions();
   const int64_t vocab_size = model_.encoder().vocab_size();
-  for (size_t index = 0; index < batch.size(); ++index) {
-    const auto ids = batch[index].ids;
-    const std::string place = "sequence " + std::to_string(index);
-    if (ids.empty()) return InvalidArgumentError(place + " is empty");
-    if (static_cast<int64_t>(ids.size()) > max_tokens) {
-      return InvalidArgumentError(place + " has " + std::to_string(ids.size()) +
-                                  " tokens, the limit is " + std::to_string(max_tokens));
-    }
-    for (size_t position = 0; position < ids.size(); ++position) {
-      if (ids[position] < 0 || ids[position] >= vocab_size) {
-        return InvalidArgumentError(place + ": token id " + std::to_string(ids[position]) +
-                                    " at position " + std::to_string(position) +
-                                    " is outside the vocabulary of " + std::to_string(vocab_size));
-      }
-      ids_.push_back(ids[position]);
-      positions_.push_back(static_cast<int32_t>(position));
-    }
-    cu_seqlens_.push_back(static_cast<int32_t>(ids_.size()));
+  if (sequence.ids.empty()) return InvalidArgumentError(place + " is empty");
+  if (sequence.tokens() > max_tokens) {
+    return InvalidArgumentError(place + " has " + std::to_string(sequence.tokens()) +
+                                " tokens, the limit is " + std::to_string(max_tokens));
   }
-  type_ids_.assign(ids_.size(), 0);
+  for (size_t position = 0; position < sequence.ids.size(); ++position) {
+    const int32_t id = sequence.ids[position];
+    if (id < 0 || id >= vocab_size) {
+      return InvalidArgumentError(place + ": token id " + std::to_string(id) + " at position " +
+                                  std::to_string(position) + " is outside the vocabulary of " +
+                                  std::to_string(vocab_size));
+    }
+  }
+  for (const OutputKind kind : kOutputKinds) {
+    if (input.outputs.Has(kind) && width(kind) == 0) {
+      return InvalidArgumentError(place + ": the model gives no " +
+                                  std::string(OutputKindName(kind)));
+    }
+  }
   return OkStatus();
 }
 
-ConstF32Matrix LocalRunner::PoolAndProject(ConstF32Matrix hidden,
-                                           const kernels::RaggedView& ragged) {
+Status LocalRunner::Flatten(std::span<const SequenceInput> batch) {
+  ids_.clear();
+  positions_.clear();
+  type_ids_.clear();
+  cu_seqlens_.assign(1, 0);
+  cu_pooled_.assign(1, 0);
+  first_pooled_.assign(1, 0);
+  pooled_rows_.clear();
+  for (size_t index = 0; index < batch.size(); ++index) {
+    PERGOLA_RETURN_IF_ERROR(Check(batch[index], index));
+    const Sequence& sequence = *batch[index].sequence;
+    const auto start = static_cast<int32_t>(ids_.size());
+    const auto tokens = static_cast<int32_t>(sequence.tokens());
+    ids_.insert(ids_.end(), sequence.ids.begin(), sequence.ids.end());
+    for (int32_t position = 0; position < tokens; ++position) {
+      positions_.push_back(position);
+      type_ids_.push_back(sequence.second_text > 0 && position >= sequence.second_text ? 1 : 0);
+    }
+    cu_seqlens_.push_back(start + tokens);
+    const TokenSpan whole{0, tokens};
+    const std::span<const TokenSpan> spans =
+        sequence.spans.empty() ? std::span(&whole, 1) : std::span(sequence.spans);
+    for (const TokenSpan& span : spans) {
+      if (start + span.begin > cu_pooled_.back()) cu_pooled_.push_back(start + span.begin);
+      pooled_rows_.push_back(static_cast<int64_t>(cu_pooled_.size()) - 1);
+      cu_pooled_.push_back(start + span.end);
+    }
+    if (cu_pooled_.back() < start + tokens) cu_pooled_.push_back(start + tokens);
+    first_pooled_.push_back(static_cast<int64_t>(pooled_rows_.size()));
+  }
+  return OkStatus();
+}
+
+ConstF32Matrix LocalRunner::PoolAndProject(ConstF32Matrix hidden) {
   kernels::Ops& ops = model_.ops();
-  F32Matrix rows = workspace_.Get(Workspace::kPooled, ragged.num_sequences(), hidden.cols);
-  ops.Pool(hidden, ragged, model_.pipeline().pooling, rows);
+  const kernels::RaggedView ragged{cu_pooled_};
+  const F32Matrix all = workspace_.Get(Workspace::kPooled, ragged.num_sequences(), hidden.cols);
+  ops.Pool(hidden, ragged, model_.pipeline().pooling, all);
+  // Rows of gaps between spans are dropped; in place, as rows only move up.
+  for (size_t row = 0; row < pooled_rows_.size(); ++row) {
+    const auto to = static_cast<int64_t>(row);
+    if (pooled_rows_[row] != to) std::copy_n(all.row(pooled_rows_[row]), all.cols, all.row(to));
+  }
+  F32Matrix rows = all.slice(0, static_cast<int64_t>(pooled_rows_.size()));
   Workspace::Slot slot = Workspace::kDenseA;
   for (const DenseLayer& layer : model_.dense()) {
     const F32Matrix next = workspace_.Get(slot, rows.rows, layer.linear.weight->outputs());
@@ -81,27 +128,31 @@ Result<std::unique_ptr<Outputs>> LocalRunner::Run(std::span<const SequenceInput>
   const F32Matrix hidden =
       workspace_.Get(Workspace::kHidden, input.num_tokens(), model_.hidden_width());
   PERGOLA_RETURN_IF_ERROR(model_.encoder().Forward(input, workspace_, hidden, observer_));
-  const ConstF32Matrix pooled = PoolAndProject(hidden, input.ragged());
+  const ConstF32Matrix pooled = PoolAndProject(hidden);
 
   size_t total = 0;
   for (const SequenceInput& sequence : batch) {
-    total += static_cast<size_t>(sequence.token_vectors
-                                     ? static_cast<int64_t>(sequence.ids.size()) * hidden.cols
-                                     : pooled.cols);
+    for (const OutputKind kind : kOutputKinds) {
+      if (!sequence.outputs.Has(kind)) continue;
+      total += static_cast<size_t>(sequence.sequence->rows(kind) * width(kind));
+    }
   }
   std::vector<float> values(total);
-  std::vector<ConstF32Matrix> rows;
+  std::vector<HostOutputs::ByKind> rows(batch.size());
   float* next = values.data();
   for (size_t index = 0; index < batch.size(); ++index) {
-    const bool whole = batch[index].token_vectors;
-    const ConstF32Matrix source =
-        whole ? ConstF32Matrix(hidden).slice(cu_seqlens_[index],
-                                             cu_seqlens_[index + 1] - cu_seqlens_[index])
-              : pooled.slice(static_cast<int64_t>(index), 1);
-    const int64_t count = source.rows * source.cols;
-    std::copy_n(source.data, count, next);  // both contiguous
-    rows.emplace_back(next, source.rows, source.cols);
-    next += count;
+    const auto take = [&](OutputKind kind, ConstF32Matrix source) {
+      if (!batch[index].outputs.Has(kind)) return;
+      std::copy_n(source.data, source.rows * source.cols, next);  // both contiguous
+      rows[index][static_cast<size_t>(kind)] = ConstF32Matrix(next, source.rows, source.cols);
+      next += source.rows * source.cols;
+    };
+    const int64_t first_pooled = first_pooled_[index];
+    take(OutputKind::kEmbedding,
+         pooled.slice(first_pooled, first_pooled_[index + 1] - first_pooled));
+    take(OutputKind::kTokenVectors,
+         ConstF32Matrix(hidden).slice(cu_seqlens_[index],
+                                      cu_seqlens_[index + 1] - cu_seqlens_[index]));
   }
   return std::unique_ptr<Outputs>(new HostOutputs(std::move(values), std::move(rows)));
 }

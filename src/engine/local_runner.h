@@ -21,10 +21,10 @@ class LocalRunner : public Runner {
   explicit LocalRunner(const Model& model);
 
   int64_t step_tokens() const override;
-  int64_t embedding_width() const override { return model_.embedding_width(); }
-  int64_t hidden_width() const override { return model_.hidden_width(); }
+  int64_t width(OutputKind kind) const override { return model_.width(kind); }
   // INVALID_ARGUMENT when a sequence is empty, longer than the model takes, or holds an id outside
-  // its vocabulary; the batch is then not run.
+  // its vocabulary; or an output is asked for that the model does not have. The batch is then not
+  // run.
   Result<std::unique_ptr<Outputs>> Run(std::span<const SequenceInput> batch) override;
 
   // Scratch memory held, in bytes.
@@ -34,8 +34,10 @@ class LocalRunner : public Runner {
   void set_observer(const models::StageObserver* observer) { observer_ = observer; }
 
  private:
+  Status Check(const SequenceInput& input, size_t index) const;
   Status Flatten(std::span<const SequenceInput> batch);
-  ConstF32Matrix PoolAndProject(ConstF32Matrix hidden, const kernels::RaggedView& ragged);
+  // One row per entry of pooled_rows_.
+  ConstF32Matrix PoolAndProject(ConstF32Matrix hidden);
 
   const Model& model_;
   models::Workspace workspace_;
@@ -45,6 +47,11 @@ class LocalRunner : public Runner {
   std::vector<int32_t> positions_;
   std::vector<int32_t> type_ids_;
   std::vector<int32_t> cu_seqlens_;
+  // Where pooling begins and ends: sequences, or their spans and the gaps between them.
+  std::vector<int32_t> cu_pooled_;
+  // [S + 1]: the pooled rows of sequence s are pooled_rows_[first_pooled_[s]] and on.
+  std::vector<int64_t> first_pooled_;
+  std::vector<int64_t> pooled_rows_;  // as numbered by cu_pooled_
 };
 
 }  // namespace pergola::engine

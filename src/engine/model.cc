@@ -98,8 +98,15 @@ Status Model::ReadDense(kernels::LinearOptions options) {
   return OkStatus();
 }
 
-int64_t Model::embedding_width() const {
-  return dense_.empty() ? encoder_->hidden_width() : dense_.back().linear.weight->outputs();
+int64_t Model::width(OutputKind kind) const {
+  switch (kind) {
+    case OutputKind::kEmbedding:
+      return dense_.empty() ? encoder_->hidden_width() : dense_.back().linear.weight->outputs();
+    case OutputKind::kTokenVectors:
+      return encoder_->hidden_width();
+    default:
+      return 0;
+  }
 }
 
 void Model::CollectFacts(kernels::ActivationPrecision activations) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/sequence.h"
 #include "formats/tensor_source.h"
 #include "kernels/ops.h"
 #include "kernels/select.h"
@@ -65,8 +66,8 @@ class Model {
   kernels::Ops& ops() const { return *ops_; }
 
   int64_t hidden_width() const { return encoder_->hidden_width(); }  // D
-  // Width of a pooled row after the dense layers, E.
-  int64_t embedding_width() const;
+  // Columns of an output; 0: the model does not have it.
+  int64_t width(OutputKind kind) const;
 
  private:
   Model() = default;

@@ -63,21 +63,22 @@ TEST_P(RealModelTest, VectorsOfAllTextsAgreeWithTheReference) {
       parser.load(std::string(PERGOLA_TEST_DATA) + "/golden/texts.json");
   const simdjson::dom::element list = texts.is_array() ? texts : texts["texts"].value();
   const std::vector<float> vectors = ReadFloats(golden_ + "/vectors.f32");
-  const int64_t width = model_->embedding_width();
+  const int64_t width = model_->width(OutputKind::kEmbedding);
   LocalRunner runner(*model_);
   double worst = 1;
   size_t index = 0;
   for (const simdjson::dom::element text : list.get_array()) {
     const std::vector<double> expected =
         Unit(vectors.data() + static_cast<int64_t>(index) * width, width);
-    const std::vector<int32_t> ids = Encode(std::string_view(text["text"]));
-    auto outputs = runner.Run(std::vector<SequenceInput>{{ids, false}});
+    const Sequence sequence{Encode(std::string_view(text["text"]))};
+    auto outputs = runner.Run(std::vector<SequenceInput>{{&sequence}});
     if (Dot(expected, expected) == 0) {
       // The reference has no vector: an id beyond the embedding table.
       EXPECT_EQ(outputs.status().code(), StatusCode::kInvalidArgument) << "text " << index;
     } else {
       ASSERT_TRUE(outputs.ok()) << "text " << index << ": " << outputs.status().ToString();
-      const double cosine = Dot(expected, Unit((*outputs)->Rows(0)->data, width));
+      const double cosine =
+          Dot(expected, Unit((*outputs)->Rows(0, OutputKind::kEmbedding)->data, width));
       EXPECT_GE(cosine, 0.99999) << "text " << index;
       worst = std::min(worst, cosine);
     }
@@ -93,8 +94,10 @@ TEST_P(RealModelTest, EveryLayerAgreesWithTheReference) {
   simdjson::dom::parser parser;
   const simdjson::dom::element golden = parser.load(golden_ + "/layers.json");
   const std::vector<float> expected = ReadFloats(golden_ + "/layers.f32");
-  std::vector<int32_t> ids;
-  for (const int64_t id : golden["ids"].get_array()) ids.push_back(static_cast<int32_t>(id));
+  Sequence sequence;
+  for (const int64_t id : golden["ids"].get_array()) {
+    sequence.ids.push_back(static_cast<int32_t>(id));
+  }
   std::vector<std::string> stages;
   for (const simdjson::dom::element name : golden["stages"].get_array()) {
     stages.emplace_back(std::string_view(name));
@@ -108,9 +111,9 @@ TEST_P(RealModelTest, EveryLayerAgreesWithTheReference) {
   };
   LocalRunner runner(*model_);
   runner.set_observer(&observer);
-  ASSERT_TRUE(runner.Run(std::vector<SequenceInput>{{ids, false}}).ok());
+  ASSERT_TRUE(runner.Run(std::vector<SequenceInput>{{&sequence}}).ok());
   ASSERT_EQ(seen.size(), stages.size());
-  const size_t rows = ids.size();
+  const size_t rows = sequence.ids.size();
   const auto width = static_cast<size_t>(model_->hidden_width());
   for (size_t stage = 0; stage < stages.size(); ++stage) {
     for (size_t row = 0; row < rows; ++row) {

@@ -25,7 +25,7 @@ struct Hidden {
 };
 
 struct Golden {
-  std::vector<std::vector<int32_t>> ids;
+  std::vector<Sequence> sequences;
   std::vector<std::string> texts;
   std::vector<Hidden> hidden;
   std::vector<float> vectors;
@@ -39,9 +39,8 @@ Golden ReadGolden(const std::string& directory) {
   const simdjson::dom::element root = parser.load(directory + "/golden.json");
   Golden golden;
   for (const simdjson::dom::element row : root["ids"].get_array()) {
-    std::vector<int32_t> ids;
-    for (const int64_t id : row.get_array()) ids.push_back(static_cast<int32_t>(id));
-    golden.ids.push_back(std::move(ids));
+    Sequence& sequence = golden.sequences.emplace_back();
+    for (const int64_t id : row.get_array()) sequence.ids.push_back(static_cast<int32_t>(id));
   }
   for (const simdjson::dom::element text : root["texts"].get_array()) {
     golden.texts.emplace_back(std::string_view(text));
@@ -72,7 +71,7 @@ class TinyModelPerIsaTest : public ::testing::TestWithParam<const char*> {
     EXPECT_TRUE(model.ok()) << model.status().ToString();
     return model.ok() ? std::move(*model) : nullptr;
   }
-  // Rows of sequence `index` of `batch`, run by a fresh runner.
+  // Rows of each sequence of `batch`, all of one output kind, run by a fresh runner.
   static std::vector<std::vector<float>> RunBatch(const Model& model,
                                                   const std::vector<SequenceInput>& batch) {
     LocalRunner runner(model);
@@ -80,7 +79,10 @@ class TinyModelPerIsaTest : public ::testing::TestWithParam<const char*> {
     EXPECT_TRUE(outputs.ok()) << outputs.status().ToString();
     std::vector<std::vector<float>> rows;
     for (size_t index = 0; index < batch.size(); ++index) {
-      const auto row = (*outputs)->Rows(static_cast<int64_t>(index));
+      const OutputKind kind = batch[index].outputs.Has(OutputKind::kEmbedding)
+                                  ? OutputKind::kEmbedding
+                                  : OutputKind::kTokenVectors;
+      const auto row = (*outputs)->Rows(static_cast<int64_t>(index), kind);
       rows.emplace_back(row->data, row->data + row->rows * row->cols);
     }
     return rows;
@@ -97,15 +99,15 @@ TEST_P(TinyModelPerIsaTest, TokenIdsAreTheReferences) {
   tokenizers::Encoding encoding;
   for (size_t index = 0; index < golden_.texts.size(); ++index) {
     ASSERT_TRUE(model_->tokenizer()->Encode(golden_.texts[index], options, &encoding).ok());
-    EXPECT_EQ(encoding.ids, golden_.ids[index]) << "text " << index;
+    EXPECT_EQ(encoding.ids, golden_.sequences[index].ids) << "text " << index;
   }
 }
 
 TEST_P(TinyModelPerIsaTest, VectorsAgreeWithTheReference) {
-  EXPECT_EQ(model_->embedding_width(), golden_.width);
+  EXPECT_EQ(model_->width(OutputKind::kEmbedding), golden_.width);
   EXPECT_EQ(model_->pipeline().normalise, golden_.normalised);
-  for (size_t index = 0; index < golden_.ids.size(); ++index) {
-    const auto rows = RunBatch(*model_, {{golden_.ids[index], false}});
+  for (size_t index = 0; index < golden_.sequences.size(); ++index) {
+    const auto rows = RunBatch(*model_, {{&golden_.sequences[index]}});
     const float* expected = golden_.vectors.data() + static_cast<int64_t>(index) * golden_.width;
     EXPECT_GE(Cosine(rows[0].data(), expected, golden_.width), 0.999999) << "text " << index;
   }
@@ -116,7 +118,8 @@ TEST_P(TinyModelPerIsaTest, HiddenStatesAgreeWithTheReference) {
   ASSERT_FALSE(golden_.hidden.empty());
   const int64_t width = model_->hidden_width();
   for (const Hidden& hidden : golden_.hidden) {
-    const auto rows = RunBatch(*model_, {{golden_.ids[hidden.text], true}});
+    const auto rows =
+        RunBatch(*model_, {{&golden_.sequences[hidden.text], {OutputKind::kTokenVectors}}});
     ASSERT_EQ(static_cast<int64_t>(rows[0].size()), hidden.rows * width);
     for (int64_t row = 0; row < hidden.rows; ++row) {
       const float* expected = golden_.hidden_values.data() + (hidden.row_offset + row) * width;
@@ -136,15 +139,17 @@ TEST_P(TinyModelPerIsaTest, HiddenStatesAgreeWithTheReference) {
 
 TEST_P(TinyModelPerIsaTest, BitsDependNeitherOnTheBatchNorOnThreads) {
   std::vector<std::vector<float>> alone;
-  for (const auto& ids : golden_.ids) alone.push_back(RunBatch(*model_, {{ids, false}})[0]);
+  for (const Sequence& sequence : golden_.sequences) {
+    alone.push_back(RunBatch(*model_, {{&sequence}})[0]);
+  }
   const std::unique_ptr<Model> one_thread = Load(1);
   std::mt19937_64 random(3);
   for (const size_t size : {2, 15, 16, 17, 64}) {
     std::vector<size_t> picks;
     std::vector<SequenceInput> batch;
     for (size_t index = 0; index < size; ++index) {
-      picks.push_back(random() % golden_.ids.size());
-      batch.push_back({golden_.ids[picks.back()], false});
+      picks.push_back(random() % golden_.sequences.size());
+      batch.push_back({&golden_.sequences[picks.back()]});
     }
     for (const Model* model : {model_.get(), one_thread.get()}) {
       const auto rows = RunBatch(*model, batch);
@@ -157,14 +162,53 @@ TEST_P(TinyModelPerIsaTest, BitsDependNeitherOnTheBatchNorOnThreads) {
 
 TEST_P(TinyModelPerIsaTest, RefusesIdsAndLengthsThatTheModelCannotTake) {
   LocalRunner runner(*model_);
-  const std::vector<int32_t> outside = {0, static_cast<int32_t>(model_->encoder().vocab_size())};
-  EXPECT_EQ(runner.Run(std::vector<SequenceInput>{{outside, false}}).status().code(),
-            StatusCode::kInvalidArgument);
-  const std::vector<int32_t> endless(static_cast<size_t>(model_->encoder().max_positions()) + 1, 5);
-  EXPECT_EQ(runner.Run(std::vector<SequenceInput>{{endless, false}}).status().code(),
-            StatusCode::kInvalidArgument);
-  EXPECT_EQ(runner.Run(std::vector<SequenceInput>{{{}, false}}).status().code(),
-            StatusCode::kInvalidArgument);
+  const Sequence outside{{0, static_cast<int32_t>(model_->encoder().vocab_size())}};
+  Sequence endless;
+  endless.ids.assign(static_cast<size_t>(model_->encoder().max_positions()) + 1, 5);
+  const Sequence empty;
+  for (const Sequence* sequence :
+       std::initializer_list<const Sequence*>{&outside, &endless, &empty}) {
+    EXPECT_EQ(runner.Run(std::vector<SequenceInput>{{sequence}}).status().code(),
+              StatusCode::kInvalidArgument);
+  }
+  const Sequence good{{1}};
+  const SequenceInput lacking{&good, {OutputKind::kSparse}};
+  EXPECT_EQ(runner.Run({&lacking, 1}).status().message(),
+            "sequence 0: the model gives no sparse weights");
+}
+
+// A span is pooled like a sequence of these token vectors, with a gap before it, between or after.
+TEST_P(TinyModelPerIsaTest, SpansArePooledApart) {
+  const auto longest = std::max_element(
+      golden_.sequences.begin(), golden_.sequences.end(),
+      [](const Sequence& a, const Sequence& b) { return a.tokens() < b.tokens(); });
+  const auto tokens = static_cast<int32_t>(longest->tokens());
+  ASSERT_GE(tokens, 8);
+  Sequence spanned = *longest;
+  spanned.spans = {{1, 3}, {3, 4}, {5, tokens}};
+  const Sequence& other = golden_.sequences[0];
+  LocalRunner runner(*model_);
+  const std::vector<SequenceInput> batch = {
+      {&other}, {&spanned, {OutputKind::kEmbedding, OutputKind::kTokenVectors}}, {&other}};
+  const auto outputs = runner.Run(batch);
+  ASSERT_TRUE(outputs.ok()) << outputs.status().ToString();
+  const ConstF32Matrix rows = *(*outputs)->Rows(1, OutputKind::kEmbedding);
+  const ConstF32Matrix hidden = *(*outputs)->Rows(1, OutputKind::kTokenVectors);
+  ASSERT_EQ(rows.rows, 3);
+  const std::vector<float> alone = RunBatch(*model_, {{&other}})[0];
+  for (const int64_t index : {0, 2}) {
+    const ConstF32Matrix row = *(*outputs)->Rows(index, OutputKind::kEmbedding);
+    EXPECT_EQ(std::vector<float>(row.data, row.data + row.cols), alone);
+  }
+  if (!model_->dense().empty() || model_->pipeline().pooling != kernels::PoolingKind::kMean) return;
+  for (size_t span = 0; span < spanned.spans.size(); ++span) {
+    const auto [begin, end] = spanned.spans[span];
+    for (int64_t col = 0; col < rows.cols; ++col) {
+      double sum = 0;
+      for (int32_t token = begin; token < end; ++token) sum += hidden.row(token)[col];
+      EXPECT_NEAR(rows.row(static_cast<int64_t>(span))[col], sum / (end - begin), 1e-5);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, TinyModelPerIsaTest,

@@ -156,7 +156,7 @@ std::string DescribeShow(const ServedModel& model) {
   Text("general.basename", info.id, &out);
   Number("general.parameter_count", info.parameters, &out);
   Number(info.architecture + ".context_length", info.max_tokens, &out);
-  Number(info.architecture + ".embedding_length", info.embedding_width, &out);
+  Number(info.architecture + ".embedding_length", info.width(OutputKind::kEmbedding), &out);
   Number(info.architecture + ".vocab_size", info.vocab_size, &out);
   out.push_back('}');
   out.append(",\"capabilities\":[\"embedding\"]}");
@@ -188,7 +188,7 @@ std::string DescribeInfo(const RoutesOptions& options) {
   Text("version", options.version, &out);
   Text("architecture", model.info.architecture, &out);
   Text("numeric_class", model.info.numeric_class, &out);
-  Number("dimensions", model.info.embedding_width, &out);
+  Number("dimensions", model.info.width(OutputKind::kEmbedding), &out);
   Key("matryoshka_dimensions", &out);
   out.push_back('[');
   for (const int64_t width : model.info.matryoshka_widths) {

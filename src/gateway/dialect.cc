@@ -113,10 +113,11 @@ std::vector<float>& Scratch(size_t width) {
 }
 
 // The bytes of `row` in a type other than float32; binary's are two's complement.
-std::vector<uint8_t> PackedBytes(std::span<const float> row, NumberType type) {
+std::vector<uint8_t> PackedBytes(std::span<const float> row, NumberType type,
+                                 service::Int8Rule int8_rule) {
   if (type == NumberType::kInt8 || type == NumberType::kUint8) {
     std::vector<int8_t> signed_values(row.size());
-    service::FormatInt8(row, signed_values);
+    service::FormatInt8(row, int8_rule, signed_values);
     std::vector<uint8_t> bytes(row.size());
     for (size_t i = 0; i < row.size(); ++i) {
       bytes[i] = static_cast<uint8_t>(signed_values[i]);
@@ -143,7 +144,7 @@ void AppendFloat32Base64(std::span<const float> row, std::string* out) {
 }  // namespace
 
 void EmbedAnswer::AppendRow(size_t index, const NumberFormat& format, std::string* out) const {
-  const service::Rows& source = *rows[index];
+  const service::Rows& source = rows(index);
   std::vector<float>& row = Scratch(static_cast<size_t>(width));
   service::FormatFloats({source.row(0), static_cast<size_t>(source.width)}, normalise, row);
   if (format.type == NumberType::kFloat) {
@@ -154,7 +155,7 @@ void EmbedAnswer::AppendRow(size_t index, const NumberFormat& format, std::strin
     }
     return;
   }
-  const std::vector<uint8_t> bytes = PackedBytes(row, format.type);
+  const std::vector<uint8_t> bytes = PackedBytes(row, format.type, int8_rule);
   const bool is_signed = format.type == NumberType::kInt8 || format.type == NumberType::kBinary;
   if (format.base64) {
     AppendJsonBase64(bytes, out);
@@ -166,13 +167,13 @@ void EmbedAnswer::AppendRow(size_t index, const NumberFormat& format, std::strin
 }
 
 void EmbedAnswer::AppendTokenRow(size_t index, int64_t token, std::string* out) const {
-  const service::Rows& source = *rows[index];
+  const service::Rows& source = rows(index);
   AppendJsonFloats({source.row(token), static_cast<size_t>(source.width)}, out);
 }
 
 double EmbedAnswer::Cosine(size_t a, size_t b) const {
-  const float* x = rows[a]->row(0);
-  const float* y = rows[b]->row(0);
+  const float* x = rows(a).row(0);
+  const float* y = rows(b).row(0);
   double xy = 0.0;
   double xx = 0.0;
   double yy = 0.0;

@@ -59,7 +59,7 @@ struct EmbedCall {
   std::string model;  // as sent; empty: not given
   Inputs inputs;
   std::string_view input_field = "input";  // for error messages
-  service::Task task = service::Task::kEmbed;
+  OutputKind output = OutputKind::kEmbedding;
 
   bool truncate = false;
   tokenizers::TruncationSide side = tokenizers::TruncationSide::kRight;
@@ -89,14 +89,18 @@ struct EmbedAnswer {
   EmbedCall call;
   std::string model;  // as the client named it, else the served id
   std::string id;     // unique, for dialects whose answers have one
-  std::vector<std::shared_ptr<const service::Rows>> rows;  // per input, full width, not normalised
-  std::shared_ptr<const void> promise;                     // InferenceOutput::promise
-  int64_t width = 0;                                       // numbers a row is cut to
+  // Per input: full width, not normalised.
+  std::vector<std::shared_ptr<const service::SequenceOutput>> outputs;
+  std::shared_ptr<const void> promise;  // InferenceOutput::promise
+  int64_t width = 0;                    // numbers a row is cut to
   bool normalise = false;
+  service::Int8Rule int8_rule = service::Int8Rule::kLargest;
   int64_t tokens = 0;     // embedded, special tokens included
   int64_t truncated = 0;  // inputs cut
   std::chrono::nanoseconds total_time{0};
 
+  // What was asked of input `index`.
+  const service::Rows& rows(size_t index) const { return (*outputs[index])[call.output]; }
   // Row 0 of input `index` in `format`: "[...]" or "\"...\"".
   void AppendRow(size_t index, const NumberFormat& format, std::string* out) const;
   // Token vectors of input `index`: one row of them, never normalised.

@@ -46,16 +46,18 @@ std::string JoinNumbers(const std::vector<int64_t>& numbers) {
 // Rule 5.
 MaybeFailure CheckDimensions(const RoutesOptions& options, const service::ModelInfo& info,
                              const EmbedCall& call, int64_t* width) {
-  *width = info.embedding_width;
+  *width = info.width(OutputKind::kEmbedding);
   if (!call.dimensions) return std::nullopt;
   const int64_t asked = *call.dimensions;
-  if (asked < 1 || asked > info.embedding_width) {
-    return Failure::Invalid(call.dimensions_field, std::string(call.dimensions_field) + " is " +
-                                                       std::to_string(asked) + ", it must be 1.." +
-                                                       std::to_string(info.embedding_width));
+  if (asked < 1 || asked > info.width(OutputKind::kEmbedding)) {
+    return Failure::Invalid(call.dimensions_field,
+                            std::string(call.dimensions_field) + " is " + std::to_string(asked) +
+                                ", it must be 1.." +
+                                std::to_string(info.width(OutputKind::kEmbedding)));
   }
   const auto& declared = info.matryoshka_widths;
-  if (!options.allow_any_dimensions && !declared.empty() && asked != info.embedding_width &&
+  if (!options.allow_any_dimensions && !declared.empty() &&
+      asked != info.width(OutputKind::kEmbedding) &&
       std::find(declared.begin(), declared.end(), asked) == declared.end()) {
     return Failure::Invalid(call.dimensions_field,
                             std::string(call.dimensions_field) + " is " + std::to_string(asked) +
@@ -131,9 +133,9 @@ MaybeFailure Tokenise(const ServedModel& model, EmbedCall& call, const GivenUp& 
                                     : std::string(call.input_field) + "[" + std::to_string(i) + "]";
       return Failure{input.status().WithContext(place), std::string(call.input_field), "", false};
     }
-    prepared->answer->tokens += static_cast<int64_t>(input->ids.size());
+    prepared->answer->tokens += input->sequence.tokens();
     prepared->answer->truncated += input->truncated ? 1 : 0;
-    prepared->request.sequences.push_back(std::move(input->ids));
+    prepared->request.sequences.push_back(std::move(input->sequence));
   }
   return std::nullopt;
 }
@@ -181,31 +183,34 @@ MaybeFailure PrepareEmbed(const RoutesOptions& options, EmbedCall call, const Gi
   if (MaybeFailure failure = CheckMaxTokens(model, call)) return failure;
   if (MaybeFailure failure = Tokenise(model, call, given_up, prepared)) return failure;
   prepared->request.model = model.info.id;
-  prepared->request.task = call.task;
+  prepared->request.outputs = {call.output};
   answer.model = call.model.empty() ? model.info.id : call.model;
   answer.id = MakeId();
   answer.normalise = call.normalise.value_or(model.info.normalises);
+  answer.int8_rule = model.info.int8_rule;
   answer.call = std::move(call);
   return std::nullopt;
 }
 
 Status TakeRows(service::InferenceOutput output, EmbedAnswer* answer) {
-  const bool tokens = answer->call.task == service::Task::kTokenVectors;
+  const OutputKind kind = answer->call.output;
   if (output.sequences.size() != answer->call.inputs.size()) {
     return InternalError("the engine answered " + std::to_string(output.sequences.size()) +
                          " rows for " + std::to_string(answer->call.inputs.size()) + " inputs");
   }
-  for (const auto& rows : output.sequences) {
-    if (rows == nullptr || rows->rows < 1 || rows->width < 1 ||
-        rows->values.size() != static_cast<size_t>(rows->rows * rows->width) ||
-        (!tokens && rows->width < answer->width)) {
+  for (const auto& sequence : output.sequences) {
+    const service::Rows none;
+    const service::Rows& rows = sequence == nullptr ? none : (*sequence)[kind];
+    if (rows.rows < 1 || rows.width < 1 ||
+        rows.values.size() != static_cast<size_t>(rows.rows * rows.width) ||
+        (kind == OutputKind::kEmbedding && rows.width < answer->width)) {
       return InternalError("the engine answered rows of the wrong size");
     }
-    if (!service::AllFinite(rows->values)) {
+    if (!service::AllFinite(rows.values)) {
       return InternalError("the engine computed a number that is not finite");
     }
   }
-  answer->rows = std::move(output.sequences);
+  answer->outputs = std::move(output.sequences);
   answer->promise = std::move(output.promise);
   return OkStatus();
 }

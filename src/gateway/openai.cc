@@ -21,7 +21,7 @@ AnswerParts RenderOpenAiEmbed(std::shared_ptr<const EmbedAnswer> answer) {
     answer->AppendRow(static_cast<size_t>(index), answer->call.formats[0], out);
     out->push_back('}');
   };
-  return ListParts("{\"object\":\"list\",\"data\":[", static_cast<int64_t>(answer->rows.size()),
+  return ListParts("{\"object\":\"list\",\"data\":[", static_cast<int64_t>(answer->outputs.size()),
                    row, std::move(tail));
 }
 

@@ -37,11 +37,13 @@ service::InferenceRequest Readiness::MakeProbe(const ServedModel& model) {
   const auto vocabulary = static_cast<uint64_t>(std::max<int64_t>(model.info.vocab_size, 1));
   service::InferenceRequest request;
   request.model = model.info.id;
-  std::vector<int32_t> ids = {static_cast<int32_t>(number % vocabulary)};
+  request.outputs = model.info.has(OutputKind::kEmbedding) ? OutputSet{OutputKind::kEmbedding}
+                                                           : OutputSet{OutputKind::kLogits};
+  Sequence& sequence = request.sequences.emplace_back();
+  sequence.ids = {static_cast<int32_t>(number % vocabulary)};
   if (model.info.max_tokens > 1) {
-    ids.push_back(static_cast<int32_t>(number / vocabulary % vocabulary));
+    sequence.ids.push_back(static_cast<int32_t>(number / vocabulary % vocabulary));
   }
-  request.sequences.push_back(std::move(ids));
   request.deadline = service::Clock::now() + kProbeTimeout;
   return request;
 }

@@ -257,8 +257,8 @@ void Routes::State::Complete(const ExchangePtr& exchange, const ServedModel* mod
   if (exchange->expired()) return exchange->Fail(DeadlinePassed());
   options.metrics->CountTokens(answer->tokens, inputs, answer->truncated, output->cache_hits);
   int64_t values = 0;
-  for (const auto& rows : output->sequences) {
-    values += rows == nullptr ? 0 : static_cast<int64_t>(rows->values.size());
+  for (const auto& sequence : output->sequences) {
+    values += sequence == nullptr ? 0 : static_cast<int64_t>(sequence->values());
   }
   auto render = [exchange, answer = std::move(answer), output = std::move(*output)]() mutable {
     answer->total_time = Clock::now() - exchange->request().received;

@@ -88,9 +88,9 @@ TEST_F(RoutesTest, ANumberThatIsNotFiniteIs500AndNeverInTheAnswer) {
   model_.service->set_intercept(
       [](service::InferenceRequest& request, service::InferenceCallback& done) {
         service::InferenceOutput output = testing::FakeService::Compute(request);
-        auto rows = std::make_shared<service::Rows>(*output.sequences[0]);
-        rows->values[0] = std::numeric_limits<float>::quiet_NaN();
-        output.sequences[0] = rows;
+        auto changed = std::make_shared<service::SequenceOutput>(*output.sequences[0]);
+        (*changed)[OutputKind::kEmbedding].values[0] = std::numeric_limits<float>::quiet_NaN();
+        output.sequences[0] = changed;
         done(std::move(output));
         return true;
       });
@@ -123,7 +123,7 @@ TEST_F(RoutesTest, PassesModelIdsDeadlineAndCancelToTheService) {
   EXPECT_EQ(seen.model, "org/fake");
   EXPECT_EQ(seen.deadline, question.deadline);
   EXPECT_EQ(seen.cancel, question.cancel);
-  EXPECT_EQ(seen.sequences, (std::vector<std::vector<int32_t>>{{1, 50, 2}}));
+  EXPECT_EQ(seen.sequences, (std::vector<Sequence>{{{1, 50, 2}}}));
 }
 
 TEST_F(RoutesTest, WorkPastItsDeadlineOrWithoutAClientIsNotSubmitted) {
@@ -199,11 +199,10 @@ TEST_F(RoutesTest, ALargeAnswerIsStreamedAndEqualsTheHeldOne) {
   model_.service->set_intercept(
       [](service::InferenceRequest& request, service::InferenceCallback& done) {
         service::InferenceOutput output;
-        for (const auto& ids : request.sequences) {
-          auto rows = std::make_shared<service::Rows>();
-          rows->rows = static_cast<int64_t>(ids.size());
-          rows->width = 64;
-          rows->values.assign(ids.size() * 64, 0.5f);
+        for (const Sequence& sequence : request.sequences) {
+          auto rows = std::make_shared<service::SequenceOutput>();
+          (*rows)[OutputKind::kTokenVectors] = {sequence.tokens(), 64,
+                                                std::vector<float>(sequence.ids.size() * 64, 0.5f)};
           output.sequences.push_back(std::move(rows));
         }
         done(std::move(output));
@@ -326,7 +325,7 @@ TEST_F(RoutesTest, TokenizeStopsAtItsLimit) {
 
 TEST_F(RoutesTest, ReadinessIsAForwardPassAndRemembersOne) {
   int64_t passes = 0;
-  std::vector<std::vector<int32_t>> probes;
+  std::vector<Sequence> probes;
   model_.service->set_intercept(
       [&](service::InferenceRequest& request, service::InferenceCallback&) {
         ++passes;

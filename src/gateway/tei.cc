@@ -9,7 +9,7 @@ AnswerParts RenderTeiEmbed(std::shared_ptr<const EmbedAnswer> answer) {
   const auto row = [answer](int64_t index, std::string* out) {
     answer->AppendRow(static_cast<size_t>(index), answer->call.formats[0], out);
   };
-  return ListParts("[", static_cast<int64_t>(answer->rows.size()), row, "]");
+  return ListParts("[", static_cast<int64_t>(answer->outputs.size()), row, "]");
 }
 
 // One part per token: an answer of gigabytes is never held.
@@ -18,10 +18,10 @@ AnswerParts RenderTeiEmbedAll(std::shared_ptr<const EmbedAnswer> answer) {
     if (token == 0) out->append(input == 0 ? "[[" : ",[");
     if (token > 0) out->push_back(',');
     answer->AppendTokenRow(input, token, out);
-    if (++token < answer->rows[input]->rows) return true;
+    if (++token < answer->rows(input).rows) return true;
     out->push_back(']');
     token = 0;
-    if (++input < answer->rows.size()) return true;
+    if (++input < answer->outputs.size()) return true;
     out->push_back(']');
     return false;
   };
@@ -64,7 +64,7 @@ MaybeFailure ParseTeiEmbed(const JsonValue& body, const ParseLimits& limits, Emb
 
 MaybeFailure ParseTeiEmbedAll(const JsonValue& body, const ParseLimits& limits, EmbedCall* call) {
   Begin(RenderTeiEmbedAll, call);
-  call->task = service::Task::kTokenVectors;
+  call->output = OutputKind::kTokenVectors;
   Fields fields(body, {"inputs", "truncate", "truncation_direction", "prompt_name", "prompt"});
   if (fields.failure()) return fields.failure();
   ReadCommon(fields, call);

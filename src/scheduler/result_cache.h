@@ -1,6 +1,7 @@
-// Rows by the exact ids they were computed from: bounded by bytes, least recently used goes first.
+// Outputs by the exact sequence they were computed from: bounded by bytes, least recently used goes
+// first.
 //
-// The key is the ids themselves, compared whole (a hash only finds the place), so two texts that
+// The key is the sequence itself, compared whole (a hash only finds the place), so two texts that
 // tokenise alike share a row and no other two can. One row at full width serves every size and
 // encoding.
 #pragma once
@@ -17,10 +18,10 @@
 
 namespace pergola::scheduler {
 
-// What identifies a computation of one model: its task and its ids.
+// What identifies a computation of one model.
 struct SequenceKey {
-  service::Task task = service::Task::kEmbed;
-  std::vector<int32_t> ids;
+  OutputSet outputs;
+  Sequence sequence;
   friend bool operator==(const SequenceKey&, const SequenceKey&) = default;
 };
 
@@ -31,13 +32,13 @@ struct SequenceKeyHash {
 // Thread-compatible: the scheduler's mutex guards it.
 class ResultCache {
  public:
-  // Keeps at most `capacity_bytes` of rows, ids and bookkeeping; 0 = keeps nothing.
+  // Keeps at most `capacity_bytes` of outputs, sequences and bookkeeping; 0 = keeps nothing.
   explicit ResultCache(size_t capacity_bytes) : capacity_bytes_(capacity_bytes) {}
 
   // Null when there is none; makes the entry the most recent.
-  std::shared_ptr<const service::Rows> Get(const SequenceKey& key);
+  std::shared_ptr<const service::SequenceOutput> Get(const SequenceKey& key);
   // An entry larger than a sixteenth of the capacity is not kept.
-  void Put(const SequenceKey& key, std::shared_ptr<const service::Rows> rows);
+  void Put(const SequenceKey& key, std::shared_ptr<const service::SequenceOutput> output);
 
   size_t bytes() const { return bytes_; }
   size_t entries() const { return places_.size(); }
@@ -45,7 +46,7 @@ class ResultCache {
  private:
   struct Entry {
     const SequenceKey* key;  // in the map
-    std::shared_ptr<const service::Rows> rows;
+    std::shared_ptr<const service::SequenceOutput> output;
     size_t bytes;
   };
   using Entries = std::list<Entry>;  // most recent first

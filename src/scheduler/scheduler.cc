@@ -12,8 +12,7 @@ namespace {
 
 using service::Clock;
 using service::InferenceOutput;
-using service::Rows;
-using service::Task;
+using service::SequenceOutput;
 
 std::string Number(int64_t value) { return std::to_string(value); }
 
@@ -41,7 +40,7 @@ struct Scheduler::Request {
   Clock::time_point submitted;
   Clock::time_point deadline;
   std::shared_ptr<service::CancelToken> cancel;
-  Task task = Task::kEmbed;
+  OutputSet outputs;
   service::Priority priority = service::Priority::kOnline;
   size_t open = 0;  // sequences not yet answered
   bool finished = false;
@@ -56,7 +55,7 @@ struct Scheduler::Work {
   Clock::time_point arrived;
   std::vector<Waiter> waiters;
   bool running = false;
-  int64_t tokens() const { return static_cast<int64_t>(key.ids.size()); }
+  int64_t tokens() const { return key.sequence.tokens(); }
 };
 
 Scheduler::Scheduler(service::ModelInfo info, std::unique_ptr<engine::Runner> runner,
@@ -99,8 +98,15 @@ Status Scheduler::Validate(const service::InferenceRequest& request) const {
   if (!request.model.empty() && request.model != info_.id) {
     return NotFoundError("model '" + request.model + "' is not served here");
   }
+  for (const OutputKind kind : kOutputKinds) {
+    if (request.outputs.Has(kind) && !info_.has(kind)) {
+      return InvalidArgumentError("the model '" + info_.id + "' gives no " +
+                                  std::string(OutputKindName(kind)));
+    }
+  }
   for (size_t index = 0; index < request.sequences.size(); ++index) {
-    const std::vector<int32_t>& ids = request.sequences[index];
+    const Sequence& sequence = request.sequences[index];
+    const std::vector<int32_t>& ids = sequence.ids;
     const std::string place = "sequence " + std::to_string(index);
     if (ids.empty()) return InvalidArgumentError(place + " has no tokens");
     if (static_cast<int64_t>(ids.size()) > info_.max_tokens) {
@@ -112,6 +118,20 @@ Status Scheduler::Validate(const service::InferenceRequest& request) const {
         return InvalidArgumentError(place + ": token id " + std::to_string(id) +
                                     " is outside the vocabulary of " + Number(info_.vocab_size));
       }
+    }
+    if (sequence.second_text < 0 || sequence.second_text > sequence.tokens()) {
+      return InvalidArgumentError(place + ": the second text begins at " +
+                                  std::to_string(sequence.second_text) + ", outside its " +
+                                  Number(sequence.tokens()) + " tokens");
+    }
+    int32_t end = 0;
+    for (const TokenSpan& span : sequence.spans) {
+      if (span.begin < end || span.end <= span.begin || span.end > sequence.tokens()) {
+        return InvalidArgumentError(place + ": the span of tokens " + std::to_string(span.begin) +
+                                    " to " + std::to_string(span.end) + " is empty, out of order " +
+                                    "or outside its " + Number(sequence.tokens()) + " tokens");
+      }
+      end = span.end;
     }
   }
   return OkStatus();
@@ -147,16 +167,16 @@ std::shared_ptr<Scheduler::Request> Scheduler::Enqueue(service::InferenceRequest
   state->submitted = Clock::now();
   state->deadline = request.deadline;
   state->cancel = std::move(request.cancel);
-  state->task = request.task;
+  state->outputs = request.outputs;
   state->priority = request.priority;
   int64_t tokens = 0;
-  for (const std::vector<int32_t>& ids : request.sequences) {
-    tokens += static_cast<int64_t>(ids.size());
+  int64_t values = 0;
+  for (const Sequence& sequence : request.sequences) {
+    tokens += sequence.tokens();
+    for (const OutputKind kind : kOutputKinds) {
+      if (request.outputs.Has(kind)) values += sequence.rows(kind) * info_.width(kind);
+    }
   }
-  const int64_t values =
-      request.task == Task::kEmbed
-          ? static_cast<int64_t>(request.sequences.size()) * info_.embedding_width
-          : tokens * info_.hidden_width;
   const int64_t bytes = values * static_cast<int64_t>(sizeof(float));
   Status status = Validate(request);
 
@@ -178,12 +198,12 @@ std::shared_ptr<Scheduler::Request> Scheduler::Enqueue(service::InferenceRequest
 }
 
 void Scheduler::EnqueueSequence(const std::shared_ptr<Request>& request, size_t index,
-                                std::vector<int32_t> ids) {
-  SequenceKey key{request->task, std::move(ids)};
-  if (std::shared_ptr<const Rows> rows = cache_.Get(key)) {
+                                Sequence sequence) {
+  SequenceKey key{request->outputs, std::move(sequence)};
+  if (OutputPtr output = cache_.Get(key)) {
     ++cache_hits_;
     ++request->output.cache_hits;
-    request->output.sequences[index] = std::move(rows);
+    request->output.sequences[index] = std::move(output);
     --request->open;
     return;
   }
@@ -321,7 +341,7 @@ void Scheduler::RunOneBatch(std::unique_lock<std::mutex>& lock) {
     lock.unlock();
     std::vector<engine::SequenceInput> inputs;
     for (const WorkPtr& work : batch) {
-      inputs.push_back({work->key.ids, work->key.task == Task::kTokenVectors});
+      inputs.push_back({&work->key.sequence, work->key.outputs});
     }
     const Result<std::unique_ptr<engine::Outputs>> outputs = runner_->Run(inputs);
     const auto inference_time = Clock::now() - start;
@@ -350,23 +370,8 @@ void Scheduler::Complete(const std::vector<WorkPtr>& batch,
   for (size_t index = 0; index < batch.size(); ++index) {
     Work& work = *batch[index];
     in_flight_.erase(work.key);
-    Result<std::shared_ptr<const Rows>> result = InternalError("no rows");
-    if (!outputs.ok()) {
-      result = InternalError("the engine failed: " + outputs.status().message());
-    } else if (Result<ConstF32Matrix> rows = (*outputs)->Rows(static_cast<int64_t>(index));
-               !rows.ok()) {
-      result = rows.status();
-    } else {
-      const int64_t count = rows->rows * rows->cols;
-      auto owned = std::make_shared<Rows>(
-          Rows{rows->rows, rows->cols, std::vector<float>(rows->data, rows->data + count)});
-      if (service::AllFinite(owned->values)) {
-        cache_.Put(work.key, owned);
-        result = std::shared_ptr<const Rows>(std::move(owned));
-      } else {
-        result = InternalError("the model gave a value that is not finite for this input");
-      }
-    }
+    const Result<OutputPtr> result = TakeOutput(work, index, outputs);
+    if (result.ok()) cache_.Put(work.key, *result);
     for (Waiter& waiter : work.waiters) {
       waiter.request->output.inference_time += inference_time * work.tokens() / batch_tokens;
       FinishSequence(waiter, result, finished);
@@ -374,15 +379,32 @@ void Scheduler::Complete(const std::vector<WorkPtr>& batch,
   }
 }
 
-void Scheduler::FinishSequence(Waiter& waiter, const Result<std::shared_ptr<const Rows>>& rows,
+Result<Scheduler::OutputPtr> Scheduler::TakeOutput(
+    const Work& work, size_t index, const Result<std::unique_ptr<engine::Outputs>>& outputs) {
+  if (!outputs.ok()) return InternalError("the engine failed: " + outputs.status().message());
+  auto owned = std::make_shared<SequenceOutput>();
+  for (const OutputKind kind : kOutputKinds) {
+    if (!work.key.outputs.Has(kind)) continue;
+    PERGOLA_ASSIGN_OR_RETURN(const ConstF32Matrix rows,
+                             (*outputs)->Rows(static_cast<int64_t>(index), kind));
+    service::Rows& copy = (*owned)[kind];
+    copy = {rows.rows, rows.cols, {rows.data, rows.data + rows.rows * rows.cols}};
+    if (!service::AllFinite(copy.values)) {
+      return InternalError("the model gave a value that is not finite for this input");
+    }
+  }
+  return OutputPtr(std::move(owned));
+}
+
+void Scheduler::FinishSequence(Waiter& waiter, const Result<OutputPtr>& output,
                                Finished* finished) {
   Request& request = *waiter.request;
   if (request.finished) return;
-  if (!rows.ok()) {
-    Fail(waiter.request, rows.status(), finished);
+  if (!output.ok()) {
+    Fail(waiter.request, output.status(), finished);
     return;
   }
-  request.output.sequences[waiter.index] = *rows;
+  request.output.sequences[waiter.index] = *output;
   if (--request.open == 0) FinishRequest(waiter.request, finished);
 }
 

@@ -8,7 +8,7 @@
 // holder runs batches. A thread of the scheduler takes it for Submit; RunBlocking takes it itself
 // when the engine is idle, which saves two thread hand-offs.
 //
-// Sequences with equal ids that wait or run at the same time are computed once (single flight), and
+// Equal sequences that wait or run at the same time are computed once (single flight), and
 // finished rows are kept in a cache. Neither changes a bit of any answer.
 #pragma once
 
@@ -81,7 +81,7 @@ class Scheduler : public service::InferenceService {
   std::shared_ptr<Request> Enqueue(service::InferenceRequest request,
                                    service::InferenceCallback done, Finished* finished);
   void EnqueueSequence(const std::shared_ptr<Request>& request, size_t index,
-                       std::vector<int32_t> ids);  // mutex_ held
+                       Sequence sequence);  // mutex_ held
   void EngineLoop();
   // With mutex_ held and the engine idle: runs one batch (mutex_ free meanwhile), completes it.
   void RunOneBatch(std::unique_lock<std::mutex>& lock);
@@ -89,7 +89,11 @@ class Scheduler : public service::InferenceService {
   std::vector<WorkPtr> TakeBatch(service::Clock::time_point now);     // mutex_ held
   void Complete(const std::vector<WorkPtr>& batch, const Result<std::unique_ptr<engine::Outputs>>&,
                 std::chrono::nanoseconds inference_time, Finished* finished);  // mutex_ held
-  void FinishSequence(Waiter& waiter, const Result<std::shared_ptr<const service::Rows>>& rows,
+  using OutputPtr = std::shared_ptr<const service::SequenceOutput>;
+  // Copies what the work asked for. INTERNAL: the engine failed, or a value is not finite.
+  static Result<OutputPtr> TakeOutput(const Work& work, size_t index,
+                                      const Result<std::unique_ptr<engine::Outputs>>& outputs);
+  void FinishSequence(Waiter& waiter, const Result<OutputPtr>& output,
                       Finished* finished);                                          // mutex_ held
   void FinishRequest(const std::shared_ptr<Request>& request, Finished* finished);  // mutex_ held
   void Fail(const std::shared_ptr<Request>& request, Status status,

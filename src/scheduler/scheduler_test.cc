@@ -15,13 +15,12 @@ namespace {
 using service::Clock;
 using service::InferenceOutput;
 using service::InferenceRequest;
-using service::Task;
 
 // Rows made from the ids: pooled [sum of ids, tokens]; token vectors [id, position from 0].
 class FakeOutputs : public engine::Outputs {
  public:
   explicit FakeOutputs(std::vector<std::vector<float>> rows) : rows_(std::move(rows)) {}
-  Result<ConstF32Matrix> Rows(int64_t index) override {
+  Result<ConstF32Matrix> Rows(int64_t index, OutputKind) override {
     const std::vector<float>& values = rows_[static_cast<size_t>(index)];
     return ConstF32Matrix(values.data(), static_cast<int64_t>(values.size()) / 2, 2);
   }
@@ -64,8 +63,7 @@ class FakeRunner : public engine::Runner {
   FakeRunner(Gate* gate, std::vector<std::vector<std::vector<int32_t>>>* batches)
       : gate_(gate), batches_(batches) {}
   int64_t step_tokens() const override { return 16; }
-  int64_t embedding_width() const override { return 2; }
-  int64_t hidden_width() const override { return 2; }
+  int64_t width(OutputKind) const override { return 2; }
   Result<std::unique_ptr<engine::Outputs>> Run(
       std::span<const engine::SequenceInput> batch) override {
     EXPECT_FALSE(running_.exchange(true)) << "two batches at once";
@@ -74,17 +72,18 @@ class FakeRunner : public engine::Runner {
     std::vector<std::vector<int32_t>> seen;
     bool failed = false;
     for (const engine::SequenceInput& input : batch) {
-      std::vector<float> values = {0, static_cast<float>(input.ids.size())};
+      const std::vector<int32_t>& ids = input.sequence->ids;
+      std::vector<float> values = {0, static_cast<float>(ids.size())};
       std::vector<float> tokens;
-      for (const int32_t id : input.ids) {
+      for (const int32_t id : ids) {
         values[0] += static_cast<float>(id);
         tokens.push_back(static_cast<float>(id));
         tokens.push_back(static_cast<float>(tokens.size() / 2));
         if (id == kPoisonId) values[0] = std::numeric_limits<float>::quiet_NaN();
         failed = failed || id == kFailureId;
       }
-      rows.push_back(input.token_vectors ? tokens : values);
-      seen.emplace_back(input.ids.begin(), input.ids.end());
+      rows.push_back(input.outputs.Has(OutputKind::kTokenVectors) ? tokens : values);
+      seen.push_back(ids);
     }
     batches_->push_back(std::move(seen));
     running_ = false;
@@ -103,8 +102,7 @@ class SchedulerTest : public ::testing::Test {
   void Start(SchedulerOptions options, bool gated) {
     service::ModelInfo info;
     info.id = "fake";
-    info.embedding_width = 2;
-    info.hidden_width = 2;
+    info.widths = {2, 2};
     info.max_tokens = 100;
     info.vocab_size = 100;
     scheduler_ = std::make_unique<Scheduler>(
@@ -120,7 +118,7 @@ class SchedulerTest : public ::testing::Test {
   }
   static InferenceRequest Embed(std::vector<std::vector<int32_t>> sequences) {
     InferenceRequest request;
-    request.sequences = std::move(sequences);
+    for (auto& ids : sequences) request.sequences.push_back({std::move(ids)});
     return request;
   }
   static SchedulerOptions NoCache() {
@@ -140,9 +138,9 @@ TEST_F(SchedulerTest, AnswersInOrderOfTheList) {
   const auto output = Submit(Embed({{1, 2}, {3}, {4, 5, 6}})).get();
   ASSERT_TRUE(output.ok());
   ASSERT_EQ(output->sequences.size(), 3u);
-  EXPECT_EQ(output->sequences[0]->values, (std::vector<float>{3, 2}));
-  EXPECT_EQ(output->sequences[1]->values, (std::vector<float>{3, 1}));
-  EXPECT_EQ(output->sequences[2]->values, (std::vector<float>{15, 3}));
+  EXPECT_EQ(output->sequences[0]->by_kind[0].values, (std::vector<float>{3, 2}));
+  EXPECT_EQ(output->sequences[1]->by_kind[0].values, (std::vector<float>{3, 1}));
+  EXPECT_EQ(output->sequences[2]->by_kind[0].values, (std::vector<float>{15, 3}));
 }
 
 TEST_F(SchedulerTest, WhatArrivesWhileABatchRunsIsTheNextBatch) {
@@ -164,8 +162,8 @@ TEST_F(SchedulerTest, EqualSequencesUnderWayAreComputedOnceAndThenCached) {
   gate_.AwaitArrival();
   auto twin = Submit(Embed({{7, 8}, {9}, {9}}));
   gate_.Open();
-  EXPECT_EQ(first.get()->sequences[0]->values[0], 15);
-  EXPECT_EQ(twin.get()->sequences[2]->values[0], 9);
+  EXPECT_EQ(first.get()->sequences[0]->by_kind[0].values[0], 15);
+  EXPECT_EQ(twin.get()->sequences[2]->by_kind[0].values[0], 9);
   ASSERT_EQ(batches_.size(), 2u);
   EXPECT_EQ(batches_[1].size(), 1u);
   const auto again = Submit(Embed({{9}, {7, 8}})).get();
@@ -177,10 +175,11 @@ TEST_F(SchedulerTest, TokenVectorsAndPooledRowsDoNotMix) {
   Start({}, false);
   ASSERT_TRUE(Submit(Embed({{3, 4}})).get().ok());
   InferenceRequest request = Embed({{3, 4}});
-  request.task = Task::kTokenVectors;
+  request.outputs = {OutputKind::kTokenVectors};
   const auto output = Submit(std::move(request)).get();
-  EXPECT_EQ(output->sequences[0]->rows, 2);
-  EXPECT_EQ(output->sequences[0]->values, (std::vector<float>{3, 0, 4, 1}));
+  const service::Rows& rows = (*output->sequences[0])[OutputKind::kTokenVectors];
+  EXPECT_EQ(rows.rows, 2);
+  EXPECT_EQ(rows.values, (std::vector<float>{3, 0, 4, 1}));
 }
 
 TEST_F(SchedulerTest, RefusesWhatTheModelCannotTake) {
@@ -193,6 +192,18 @@ TEST_F(SchedulerTest, RefusesWhatTheModelCannotTake) {
   InferenceRequest other = Embed({{1}});
   other.model = "other";
   EXPECT_EQ(Submit(std::move(other)).get().status().code(), StatusCode::kNotFound);
+  InferenceRequest logits = Embed({{1}});
+  logits.outputs = {OutputKind::kLogits};
+  EXPECT_EQ(Submit(std::move(logits)).get().status().message(), "the model 'fake' gives no logits");
+  InferenceRequest pair = Embed({{1, 2}});
+  pair.sequences[0].second_text = 3;
+  EXPECT_EQ(Submit(std::move(pair)).get().status().code(), StatusCode::kInvalidArgument);
+  for (const std::vector<TokenSpan>& spans :
+       {std::vector<TokenSpan>{{0, 3}}, {{1, 1}}, {{1, 2}, {0, 1}}, {{-1, 1}}}) {
+    InferenceRequest spanned = Embed({{1, 2}});
+    spanned.sequences[0].spans = spans;
+    EXPECT_EQ(Submit(std::move(spanned)).get().status().code(), StatusCode::kInvalidArgument);
+  }
   EXPECT_TRUE(Submit(Embed({})).get()->sequences.empty());
 }
 
@@ -239,7 +250,7 @@ TEST_F(SchedulerTest, LargeAnswersLeaveRoomForSmallOnes) {
   const auto request = [](int64_t bytes) {
     InferenceRequest made = Embed(std::vector<std::vector<int32_t>>(
         static_cast<size_t>(bytes / 800), std::vector<int32_t>(100, 1)));
-    made.task = Task::kTokenVectors;
+    made.outputs = {OutputKind::kTokenVectors};
     return made;
   };
   EXPECT_EQ(Submit(request(15 << 20)).get().status().code(), StatusCode::kInvalidArgument);
@@ -265,7 +276,7 @@ TEST_F(SchedulerTest, CancelledAndExpiredRequestsAreDroppedBeforeTheyRun) {
   gate_.Open();
   EXPECT_EQ(cancelled_answer.get().status().code(), StatusCode::kCancelled);
   EXPECT_EQ(expired_answer.get().status().code(), StatusCode::kDeadlineExceeded);
-  EXPECT_EQ(twin_of_cancelled.get()->sequences[0]->values[0], 2);
+  EXPECT_EQ(twin_of_cancelled.get()->sequences[0]->by_kind[0].values[0], 2);
   EXPECT_TRUE(first.get().ok());
   for (const auto& batch : batches_) {
     for (const auto& ids : batch) EXPECT_NE(ids[0], 3);
@@ -316,7 +327,7 @@ TEST_F(SchedulerTest, BlockingCallersShareTheEngine) {
       for (int32_t round = 0; round < 200; ++round) {
         const auto output = scheduler_->RunBlocking(Embed({{caller, round % 50}}));
         if (output.ok() &&
-            output->sequences[0]->values[0] == static_cast<float>(caller + round % 50)) {
+            output->sequences[0]->by_kind[0].values[0] == static_cast<float>(caller + round % 50)) {
           ++right;
         }
         const auto async = Submit(Embed({{round % 60}})).get();

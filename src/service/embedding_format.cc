@@ -18,8 +18,14 @@ void FormatFloats(std::span<const float> row, bool normalise, std::span<float> o
   for (float& value : out) value = static_cast<float>(value / norm);
 }
 
-void FormatInt8(std::span<const float> row, std::span<int8_t> out) {
+void FormatInt8(std::span<const float> row, Int8Rule rule, std::span<int8_t> out) {
   PERGOLA_DCHECK(out.size() == row.size());
+  if (rule == Int8Rule::kTanh) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      out[i] = static_cast<int8_t>(std::nearbyint(127.0 * std::tanh(static_cast<double>(row[i]))));
+    }
+    return;
+  }
   float top = 0.0f;
   for (const float value : row) top = std::max(top, std::fabs(value));
   if (top == 0.0f) {

@@ -18,8 +18,15 @@ enum class NumberType { kFloat, kInt8, kUint8, kBinary, kUbinary, kBinaryLsb };
 // divides by their L2 norm (sum in double, in order; a zero vector stays zero).
 void FormatFloats(std::span<const float> row, bool normalise, std::span<float> out);
 
-// int8: round(clamp(x * 127 / max|x|)), ties away from zero; uint8 = int8 + 128.
-void FormatInt8(std::span<const float> row, std::span<int8_t> out);
+// How a float becomes an int8: as a share of the row's largest, or by the model's own rule.
+enum class Int8Rule {
+  kLargest,  // round(clamp(x * 127 / max|x|))
+  kTanh,     // clamp(round(127 * tanh x), -128, 127), of the values before unit length (pplx-embed)
+};
+
+// Ties away from zero for kLargest, to even for kTanh (as the reference rounds); uint8 = int8 +
+// 128.
+void FormatInt8(std::span<const float> row, Int8Rule rule, std::span<int8_t> out);
 
 // Packs bits (x > 0), 8 per byte; row.size() % 8 == 0. ubinary: first value in the highest bit;
 // kBinaryLsb: in the lowest. binary = ubinary - 128.

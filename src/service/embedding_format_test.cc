@@ -37,7 +37,7 @@ TEST(EmbeddingFormatTest, NormOfValuesWhoseSquaresOverflowFloatIsStillRight) {
 TEST(EmbeddingFormatTest, Int8ScalesTheLargestMagnitudeTo127AndRoundsTiesAway) {
   const std::vector<float> row = {-254.0f, 3.0f, -3.0f, 1.0f, 0.0f, 253.0f};
   std::vector<int8_t> out(row.size());
-  FormatInt8(row, out);
+  FormatInt8(row, Int8Rule::kLargest, out);
   // 3 / 2 = 1.5 and 253 / 2 = 126.5 are ties.
   EXPECT_EQ(out, (std::vector<int8_t>{-127, 2, -2, 1, 0, 127}));
 }
@@ -45,8 +45,15 @@ TEST(EmbeddingFormatTest, Int8ScalesTheLargestMagnitudeTo127AndRoundsTiesAway) {
 TEST(EmbeddingFormatTest, Int8OfAZeroVectorIsZero) {
   const std::vector<float> row = {0.0f, -0.0f};
   std::vector<int8_t> out = {5, 5};
-  FormatInt8(row, out);
+  FormatInt8(row, Int8Rule::kLargest, out);
   EXPECT_EQ(out, (std::vector<int8_t>{0, 0}));
+}
+
+TEST(EmbeddingFormatTest, Int8ByTanhNeedsNoOtherValuesOfTheRow) {
+  const std::vector<float> row = {0.0f, 0.5f, -0.5f, 100.0f, -100.0f, 0.01f};
+  std::vector<int8_t> out(row.size());
+  FormatInt8(row, Int8Rule::kTanh, out);
+  EXPECT_EQ(out, (std::vector<int8_t>{0, 59, -59, 127, -127, 1}));
 }
 
 TEST(EmbeddingFormatTest, BitsArePositiveValuesInTheAskedOrder) {

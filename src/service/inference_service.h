@@ -7,6 +7,7 @@
 // encodings are derived on reading (service/embedding_format.h), so one cached row serves them all.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -15,16 +16,13 @@
 #include <string>
 #include <vector>
 
+#include "core/sequence.h"
 #include "pergola/status.h"
+#include "service/embedding_format.h"
 
 namespace pergola::service {
 
 using Clock = std::chrono::steady_clock;
-
-enum class Task {
-  kEmbed,         // one row per sequence: pooled
-  kTokenVectors,  // one row per token: final hidden states, not pooled
-};
 
 enum class Priority { kOnline, kBulk };
 
@@ -33,17 +31,23 @@ struct ModelInfo {
   std::string id;            // as users name it
   std::string architecture;  // "bert", "gemma3_text"
   std::string numeric_class;
-  int64_t embedding_width = 0;             // E
-  int64_t hidden_width = 0;                // width of token vectors, D
-  int64_t max_tokens = 0;                  // per sequence, special tokens included
-  int64_t vocab_size = 0;                  // ids must be below
-  bool normalises = false;                 // the pipeline ends with L2
-  std::vector<int64_t> matryoshka_widths;  // empty: any
+  std::array<int64_t, kNumOutputKinds> widths = {};  // columns by OutputKind; 0: does not have it
+  int64_t max_tokens = 0;                            // per sequence, special tokens included
+  int64_t vocab_size = 0;                            // ids must be below
+  bool normalises = false;                           // the pipeline ends with L2
+  std::vector<int64_t> matryoshka_widths;            // empty: any
   int64_t parameters = 0;
   int64_t weight_bytes = 0;
   std::string quantisation;  // "F32", "Q4_0": of most weights
   std::string file_sha256;   // hex, or empty when not known
   int64_t modified_unix_seconds = 0;
+  Int8Rule int8_rule = Int8Rule::kLargest;  // how embeddings become int8
+  // Names of the columns of kLogits. One column scores pairs (a reranker), more are classes.
+  std::vector<std::string> labels;
+  bool multi_label = false;  // classes do not exclude each other: a sigmoid each, not a softmax
+
+  int64_t width(OutputKind kind) const { return widths[static_cast<size_t>(kind)]; }
+  bool has(OutputKind kind) const { return width(kind) > 0; }
 };
 
 // Shared by whoever may cancel and the service. Thread-safe.
@@ -58,15 +62,15 @@ class CancelToken {
 
 struct InferenceRequest {
   std::string model;  // ModelInfo::id; empty = the only one
-  Task task = Task::kEmbed;
-  // Ids of each sequence, special tokens included, none empty, each at most ModelInfo::max_tokens.
-  std::vector<std::vector<int32_t>> sequences;
+  OutputSet outputs = {OutputKind::kEmbedding};
+  // None empty, each at most ModelInfo::max_tokens.
+  std::vector<Sequence> sequences;
   Priority priority = Priority::kOnline;
   Clock::time_point deadline = Clock::time_point::max();
   std::shared_ptr<CancelToken> cancel;  // second owner: the connection. May be null.
 };
 
-// `rows` x `width` f32, row-major. Immutable; shared between the cache and all who asked.
+// `rows` x `width` f32, row-major.
 struct Rows {
   int64_t rows = 0;
   int64_t width = 0;
@@ -74,10 +78,21 @@ struct Rows {
   const float* row(int64_t index) const { return values.data() + index * width; }
 };
 
+// All that was asked of one sequence; what was not asked has no rows. Immutable, shared likewise.
+struct SequenceOutput {
+  std::array<Rows, kNumOutputKinds> by_kind;
+  const Rows& operator[](OutputKind kind) const { return by_kind[static_cast<size_t>(kind)]; }
+  Rows& operator[](OutputKind kind) { return by_kind[static_cast<size_t>(kind)]; }
+  size_t values() const {  // of all kinds
+    size_t sum = 0;
+    for (const Rows& rows : by_kind) sum += rows.values.size();
+    return sum;
+  }
+};
+
 struct InferenceOutput {
-  // One per sequence; kEmbed: 1 row of E, kTokenVectors: a row of D per token.
-  std::vector<std::shared_ptr<const Rows>> sequences;
-  std::chrono::nanoseconds queue_time{0};      // longest wait of a sequence
+  std::vector<std::shared_ptr<const SequenceOutput>> sequences;  // one per sequence
+  std::chrono::nanoseconds queue_time{0};                        // longest wait of a sequence
   std::chrono::nanoseconds inference_time{0};  // its share (by tokens) of forward passes
   int64_t cache_hits = 0;                      // sequences answered without computing
   // What admission counts for these rows. Whoever keeps the rows keeps it as long; may be null.
@@ -94,7 +109,8 @@ class InferenceService {
 
   // Never blocks on computing. Errors, by callback:
   //   NOT_FOUND           model
-  //   INVALID_ARGUMENT    a sequence is empty, too long or holds an id outside the vocabulary
+  //   INVALID_ARGUMENT    a sequence is empty, too long, holds an id outside the vocabulary or a
+  //                       span outside itself; an output that the model does not have
   //   RESOURCE_EXHAUSTED  over the admission limit (tokens queued, or output bytes promised)
   //   DEADLINE_EXCEEDED   the deadline passed before its computation began
   //   CANCELLED           the cancel token was set before its computation began

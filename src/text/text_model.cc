@@ -105,7 +105,7 @@ Result<PreparedText> TextModel::Prepare(std::string_view text,
                                 std::to_string(limit) + "; set truncate to cut it");
   }
   PERGOLA_RETURN_IF_ERROR(CheckIds(encoding.ids));
-  return PreparedText{std::move(encoding.ids), encoding.truncated};
+  return PreparedText{{.ids = std::move(encoding.ids)}, encoding.truncated};
 }
 
 Result<PreparedText> TextModel::PrepareIds(std::vector<int32_t> ids,
@@ -117,8 +117,8 @@ Result<PreparedText> TextModel::PrepareIds(std::vector<int32_t> ids,
   }
   if (ids.empty()) return InvalidArgumentError("a list of token ids is empty");
   PERGOLA_RETURN_IF_ERROR(CheckIds(ids));
-  PreparedText prepared{std::move(ids), false};
-  const auto count = static_cast<int64_t>(prepared.ids.size());
+  const auto count = static_cast<int64_t>(ids.size());
+  PreparedText prepared{{.ids = std::move(ids)}, false};
   if (count <= limit) return prepared;
   if (!options.truncate) {
     return InvalidArgumentError("input has " + std::to_string(count) + " tokens, the limit is " +
@@ -126,9 +126,10 @@ Result<PreparedText> TextModel::PrepareIds(std::vector<int32_t> ids,
   }
   prepared.truncated = true;
   if (options.side == tokenizers::TruncationSide::kLeft) {
-    prepared.ids.erase(prepared.ids.begin(), prepared.ids.end() - limit);
+    std::vector<int32_t>& cut = prepared.sequence.ids;
+    cut.erase(cut.begin(), cut.end() - limit);
   } else {
-    prepared.ids.resize(static_cast<size_t>(limit));
+    prepared.sequence.ids.resize(static_cast<size_t>(limit));
   }
   return prepared;
 }

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/sequence.h"
 #include "pergola/status.h"
 #include "tokenizers/tokenizer.h"
 
@@ -42,7 +43,7 @@ struct PrepareOptions {
 };
 
 struct PreparedText {
-  std::vector<int32_t> ids;
+  Sequence sequence;
   bool truncated = false;
 };
 

@@ -33,7 +33,7 @@ TEST_F(TextModelTest, EmptyTextIsTheSpecialTokens) {
   const TextModel model = MakeModel({.max_tokens = 8});
   const auto prepared = model.Prepare("", {});
   ASSERT_TRUE(prepared.ok());
-  EXPECT_EQ(prepared->ids, (std::vector<int32_t>{2, 3}));
+  EXPECT_EQ(prepared->sequence.ids, (std::vector<int32_t>{2, 3}));
   EXPECT_FALSE(prepared->truncated);
 }
 
@@ -57,19 +57,19 @@ TEST_F(TextModelTest, CutsFromTheSideThatIsAskedFor) {
   PrepareOptions options{.truncate = true};
   auto prepared = model.Prepare(text, options);
   ASSERT_TRUE(prepared.ok());
-  EXPECT_EQ(prepared->ids, (std::vector<int32_t>{2, whole, whole, whole, 3}));
+  EXPECT_EQ(prepared->sequence.ids, (std::vector<int32_t>{2, whole, whole, whole, 3}));
   EXPECT_TRUE(prepared->truncated);
   options.side = TruncationSide::kLeft;
   prepared = model.Prepare(text, options);
   ASSERT_TRUE(prepared.ok());
-  EXPECT_EQ(prepared->ids, (std::vector<int32_t>{2, last, last, last, 3}));
+  EXPECT_EQ(prepared->sequence.ids, (std::vector<int32_t>{2, last, last, last, 3}));
   options.max_tokens = 3;
   options.add_special_tokens = false;
   prepared = model.Prepare(text, options);
   ASSERT_TRUE(prepared.ok());
-  EXPECT_EQ(prepared->ids, (std::vector<int32_t>{last, last, last}));
+  EXPECT_EQ(prepared->sequence.ids, (std::vector<int32_t>{last, last, last}));
   options.max_tokens = 100;  // the model's own limit is lower
-  EXPECT_EQ(model.Prepare(text, options)->ids.size(), 5u);
+  EXPECT_EQ(model.Prepare(text, options)->sequence.ids.size(), 5u);
   options.max_tokens = 0;
   EXPECT_EQ(model.Prepare(text, options).status().code(), StatusCode::kInvalidArgument);
 }
@@ -105,7 +105,8 @@ TEST_F(TextModelTest, UnknownPromptNameIsRefusedWithTheKnownOnes) {
 
 TEST_F(TextModelTest, RoleOnAModelWithoutPromptsIsIgnored) {
   const TextModel model = MakeModel({.max_tokens = 8});
-  EXPECT_EQ(model.Prepare("a", {.role = "search_query"})->ids, model.Prepare("a", {})->ids);
+  EXPECT_EQ(model.Prepare("a", {.role = "search_query"})->sequence.ids,
+            model.Prepare("a", {})->sequence.ids);
 }
 
 TEST_F(TextModelTest, DefaultPromptIsPutBeforeTheText) {
@@ -113,9 +114,10 @@ TEST_F(TextModelTest, DefaultPromptIsPutBeforeTheText) {
   TextModelConfig config = plain.config();
   config.default_prompt_name = "query";
   const TextModel model(config);
-  EXPECT_EQ(model.Prepare("a", {})->ids, plain.Prepare("q: a", {})->ids);
-  EXPECT_EQ(model.Prepare("a", {.role = "document"})->ids, plain.Prepare("d: a", {})->ids);
-  EXPECT_EQ(model.Prepare("a", {.prompt = ""})->ids, plain.Prepare("a", {})->ids);
+  EXPECT_EQ(model.Prepare("a", {})->sequence.ids, plain.Prepare("q: a", {})->sequence.ids);
+  EXPECT_EQ(model.Prepare("a", {.role = "document"})->sequence.ids,
+            plain.Prepare("d: a", {})->sequence.ids);
+  EXPECT_EQ(model.Prepare("a", {.prompt = ""})->sequence.ids, plain.Prepare("a", {})->sequence.ids);
 }
 
 TEST_F(TextModelTest, TokenOutsideTheEmbeddingTableIsNamed) {
@@ -133,7 +135,7 @@ TEST_F(TextModelTest, InvalidUtf8IsRefusedWithItsPlace) {
 
 TEST_F(TextModelTest, IdsAreUsedAsSent) {
   const TextModel model = MakeModel({.max_tokens = 4});
-  EXPECT_EQ(model.PrepareIds({5, 6}, {})->ids, (std::vector<int32_t>{5, 6}));
+  EXPECT_EQ(model.PrepareIds({5, 6}, {})->sequence.ids, (std::vector<int32_t>{5, 6}));
   EXPECT_EQ(model.PrepareIds({1000}, {}).status(),
             InvalidArgumentError(
                 "token id 1000 at position 0 is outside the model's vocabulary of 1000"));
@@ -143,9 +145,9 @@ TEST_F(TextModelTest, IdsAreUsedAsSent) {
   EXPECT_EQ(model.PrepareIds(five, {}).status(),
             InvalidArgumentError("input has 5 tokens, the limit is 4; set truncate to cut it"));
   PrepareOptions options{.truncate = true};
-  EXPECT_EQ(model.PrepareIds(five, options)->ids, (std::vector<int32_t>{5, 6, 7, 8}));
+  EXPECT_EQ(model.PrepareIds(five, options)->sequence.ids, (std::vector<int32_t>{5, 6, 7, 8}));
   options.side = TruncationSide::kLeft;
-  EXPECT_EQ(model.PrepareIds(five, options)->ids, (std::vector<int32_t>{6, 7, 8, 9}));
+  EXPECT_EQ(model.PrepareIds(five, options)->sequence.ids, (std::vector<int32_t>{6, 7, 8, 9}));
   EXPECT_TRUE(model.PrepareIds(five, options)->truncated);
 }
 

@@ -131,22 +131,10 @@ class FakeService : public service::InferenceService {
 
   static service::InferenceOutput Compute(const service::InferenceRequest& request) {
     service::InferenceOutput output;
-    for (const std::vector<int32_t>& ids : request.sequences) {
-      auto rows = std::make_shared<service::Rows>();
-      if (request.task == service::Task::kTokenVectors) {
-        rows->rows = static_cast<int64_t>(ids.size());
-        rows->width = 2;
-        for (size_t i = 0; i < ids.size(); ++i) {
-          rows->values.push_back(static_cast<float>(ids[i]));
-          rows->values.push_back(static_cast<float>(i));
-        }
-      } else {
-        rows->rows = 1;
-        rows->width = kFakeWidth;
-        rows->values.assign(kFakeWidth, 0.0f);
-        const int64_t place = std::accumulate(ids.begin(), ids.end(), int64_t{0}) % kFakeWidth;
-        rows->values[static_cast<size_t>(place)] = 3.0f;
-        rows->values[static_cast<size_t>((place + 1) % kFakeWidth)] = 4.0f;
+    for (const Sequence& sequence : request.sequences) {
+      auto rows = std::make_shared<service::SequenceOutput>();
+      for (const OutputKind kind : kOutputKinds) {
+        if (request.outputs.Has(kind)) (*rows)[kind] = RowsOf(sequence, kind);
       }
       output.sequences.push_back(std::move(rows));
     }
@@ -156,6 +144,23 @@ class FakeService : public service::InferenceService {
   }
 
  private:
+  static service::Rows RowsOf(const Sequence& sequence, OutputKind kind) {
+    service::Rows rows{1, kFakeWidth, std::vector<float>(kFakeWidth, 0.0f)};
+    const int64_t sum = std::accumulate(sequence.ids.begin(), sequence.ids.end(), int64_t{0});
+    if (kind == OutputKind::kEmbedding) {
+      const int64_t place = sum % kFakeWidth;
+      rows.values[static_cast<size_t>(place)] = 3.0f;
+      rows.values[static_cast<size_t>((place + 1) % kFakeWidth)] = 4.0f;
+      return rows;
+    }
+    rows = {sequence.tokens(), 2, {}};
+    for (size_t i = 0; i < sequence.ids.size(); ++i) {
+      rows.values.push_back(static_cast<float>(sequence.ids[i]));
+      rows.values.push_back(static_cast<float>(i));
+    }
+    return rows;
+  }
+
   service::ModelInfo info_;
   Intercept intercept_;
 };
@@ -165,8 +170,7 @@ inline service::ModelInfo FakeModelInfo(std::string id = "org/fake") {
   info.id = std::move(id);
   info.architecture = "bert";
   info.numeric_class = "f32";
-  info.embedding_width = kFakeWidth;
-  info.hidden_width = 2;
+  info.widths = {kFakeWidth, 2};
   info.max_tokens = kFakeMaxTokens;
   info.vocab_size = kFakeVocabulary;
   info.normalises = true;
