@@ -10,49 +10,131 @@
 namespace pergola::models {
 namespace {
 
-using kernels::Epilogue;
-
 // Where a family keeps its tensors; layer names follow `layer` + index + ".".
 struct BertNames {
   std::string_view architecture;
   TensorNaming naming;
+  std::string_view task_prefix = {};  // of checkpoints of a task model ("BertForX"), perhaps
   std::string_view word, position, type, embedding_norm;
+  std::string_view relative_bias = {};
   std::string_view layer;
-  std::string_view query, key, value, output, attention_norm, up, down, output_norm;
-  std::string_view relative_bias;
+  AttentionNames attention;
+  std::string_view attention_norm;
+  FfnNames ffn;
+  std::string_view output_norm;
 };
 
-constexpr std::array<BertNames, 4> kNames = {{
-    {"bert", TensorNaming::kHuggingFace, "embeddings.word_embeddings",
-     "embeddings.position_embeddings", "embeddings.token_type_embeddings", "embeddings.LayerNorm",
-     "encoder.layer.", "attention.self.query", "attention.self.key", "attention.self.value",
-     "attention.output.dense", "attention.output.LayerNorm", "intermediate.dense", "output.dense",
-     "output.LayerNorm", ""},
-    {"distilbert", TensorNaming::kHuggingFace, "embeddings.word_embeddings",
-     "embeddings.position_embeddings", "", "embeddings.LayerNorm", "transformer.layer.",
-     "attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin", "sa_layer_norm",
-     "ffn.lin1", "ffn.lin2", "output_layer_norm", ""},
-    {"mpnet", TensorNaming::kHuggingFace, "embeddings.word_embeddings",
-     "embeddings.position_embeddings", "", "embeddings.LayerNorm", "encoder.layer.",
-     "attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o",
-     "attention.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm",
-     "encoder.relative_attention_bias"},
-    {"bert", TensorNaming::kGguf, "token_embd", "position_embd", "token_types", "token_embd_norm",
-     "blk.", "attn_q", "attn_k", "attn_v", "attn_output", "attn_output_norm", "ffn_up", "ffn_down",
-     "layer_output_norm", ""},
-}};
+constexpr BertNames kBertNames = {.architecture = "bert",
+                                  .naming = TensorNaming::kHuggingFace,
+                                  .task_prefix = "bert.",
+                                  .word = "embeddings.word_embeddings",
+                                  .position = "embeddings.position_embeddings",
+                                  .type = "embeddings.token_type_embeddings",
+                                  .embedding_norm = "embeddings.LayerNorm",
+                                  .layer = "encoder.layer.",
+                                  .attention = {.query = "attention.self.query",
+                                                .key = "attention.self.key",
+                                                .value = "attention.self.value",
+                                                .output = "attention.output.dense"},
+                                  .attention_norm = "attention.output.LayerNorm",
+                                  .ffn = {.up = "intermediate.dense", .down = "output.dense"},
+                                  .output_norm = "output.LayerNorm"};
+
+constexpr BertNames RobertaNames(std::string_view architecture) {
+  BertNames names = kBertNames;
+  names.architecture = architecture;
+  names.task_prefix = "roberta.";
+  return names;
+}
+
+constexpr BertNames DistilBertNames() {
+  BertNames names = kBertNames;
+  names.architecture = "distilbert";
+  names.task_prefix = "distilbert.";
+  names.layer = "transformer.layer.";
+  names.attention.query = "attention.q_lin";
+  names.attention.key = "attention.k_lin";
+  names.attention.value = "attention.v_lin";
+  names.attention.output = "attention.out_lin";
+  names.attention_norm = "sa_layer_norm";
+  names.ffn.up = "ffn.lin1";
+  names.ffn.down = "ffn.lin2";
+  names.output_norm = "output_layer_norm";
+  return names;
+}
+
+constexpr BertNames MpnetNames() {
+  BertNames names = kBertNames;
+  names.architecture = "mpnet";
+  names.task_prefix = "mpnet.";
+  names.relative_bias = "encoder.relative_attention_bias";
+  names.attention.query = "attention.attn.q";
+  names.attention.key = "attention.attn.k";
+  names.attention.value = "attention.attn.v";
+  names.attention.output = "attention.attn.o";
+  names.attention_norm = "attention.LayerNorm";
+  return names;
+}
+
+constexpr BertNames NomicBertNames() {
+  BertNames names = kBertNames;
+  names.architecture = "nomic_bert";
+  names.position = "";
+  names.embedding_norm = "emb_ln";
+  names.layer = "encoder.layers.";
+  names.attention = {.qkv = "attn.Wqkv", .output = "attn.out_proj"};
+  names.attention_norm = "norm1";
+  names.ffn = {.gate = "mlp.fc12", .up = "mlp.fc11", .down = "mlp.fc2"};
+  names.output_norm = "norm2";
+  return names;
+}
+
+constexpr BertNames GteNames() {
+  BertNames names = kBertNames;
+  names.architecture = "new";
+  names.task_prefix = "new.";
+  names.position = "";
+  names.attention = {.qkv = "attention.qkv_proj", .output = "attention.o_proj"};
+  names.attention_norm = "attn_ln";
+  names.ffn = {.down = "mlp.down_proj", .gate_and_up = "mlp.up_gate_proj", .up_first = true};
+  names.output_norm = "mlp_ln";
+  return names;
+}
+
+constexpr BertNames GgufNames(std::string_view architecture, bool gated) {
+  return {.architecture = architecture,
+          .naming = TensorNaming::kGguf,
+          .word = "token_embd",
+          .position = "position_embd",
+          .type = "token_types",
+          .embedding_norm = "token_embd_norm",
+          .layer = "blk.",
+          .attention = {.qkv = gated ? "attn_qkv" : "",
+                        .query = "attn_q",
+                        .key = "attn_k",
+                        .value = "attn_v",
+                        .output = "attn_output"},
+          .attention_norm = "attn_output_norm",
+          .ffn = {.gate = gated ? "ffn_gate" : "", .up = "ffn_up", .down = "ffn_down"},
+          .output_norm = "layer_output_norm"};
+}
+
+constexpr std::array<BertNames, 10> kNames = {kBertNames,
+                                              RobertaNames("roberta"),
+                                              RobertaNames("xlm-roberta"),
+                                              RobertaNames("camembert"),
+                                              DistilBertNames(),
+                                              MpnetNames(),
+                                              NomicBertNames(),
+                                              GteNames(),
+                                              GgufNames("bert", false),
+                                              GgufNames("nomic_bert", true)};
 
 Result<const BertNames*> NamesOf(const ModelConfig& config) {
   for (const BertNames& names : kNames) {
     if (names.architecture == config.architecture && names.naming == config.naming) return &names;
   }
   return UnimplementedError("no tensor names for architecture '" + config.architecture + "'");
-}
-
-// A checkpoint of a task model ("BertForX") puts the architecture's name before each tensor.
-std::string FindPrefix(const WeightReader& reader, const BertNames& names) {
-  const std::string prefix = std::string(names.architecture) + ".";
-  return reader.Has(prefix + std::string(names.word) + ".weight") ? prefix : "";
 }
 
 }  // namespace
@@ -69,24 +151,38 @@ Result<std::unique_ptr<Encoder>> BertEncoder::Load(const ModelConfig& config,
 
 Status BertEncoder::ReadWeights(WeightReader& reader) {
   PERGOLA_ASSIGN_OR_RETURN(const BertNames* names, NamesOf(config_));
-  const std::string prefix = FindPrefix(reader, *names);
+  const std::string prefix =
+      reader.FindPrefix({&names->task_prefix, 1}, std::string(names->word) + ".weight");
+  PERGOLA_RETURN_IF_ERROR(ReadEmbeddings(reader, prefix));
+  const std::string layers = prefix + std::string(names->layer);
+  for (int64_t index = 0; index < config_.num_layers; ++index) {
+    PERGOLA_ASSIGN_OR_RETURN(Layer layer, ReadLayer(reader, layers + std::to_string(index) + "."));
+    layers_.push_back(std::move(layer));
+  }
+  for (const Layer& layer : layers_) ffn_layers_.push_back(&layer.ffn);
+  if (config_.positions == PositionKind::kRotary) {
+    rope_ = MakeRopeTable(config_.max_positions, config_.head_width, config_.rope);
+  }
+  owned_bytes_ = reader.owned_bytes() + (rope_.size() + distance_bias_.size()) * sizeof(float);
+  return OkStatus();
+}
+
+Status BertEncoder::ReadEmbeddings(WeightReader& reader, const std::string& prefix) {
+  PERGOLA_ASSIGN_OR_RETURN(const BertNames* names, NamesOf(config_));
   const auto name = [&](std::string_view part) { return prefix + std::string(part); };
   const int64_t width = config_.hidden_size;
   PERGOLA_ASSIGN_OR_RETURN(word_table_,
                            reader.Table(name(names->word) + ".weight", config_.vocab_size, width));
-  PERGOLA_ASSIGN_OR_RETURN(position_table_,
-                           reader.Table(name(names->position) + ".weight",
-                                        config_.position_offset + config_.max_positions, width));
+  if (config_.positions == PositionKind::kLearned) {
+    PERGOLA_ASSIGN_OR_RETURN(position_table_,
+                             reader.Table(name(names->position) + ".weight",
+                                          config_.position_offset + config_.max_positions, width));
+  }
   if (config_.num_token_types > 0) {
     PERGOLA_ASSIGN_OR_RETURN(
         type_table_, reader.Table(name(names->type) + ".weight", config_.num_token_types, width));
   }
   PERGOLA_ASSIGN_OR_RETURN(embedding_norm_, reader.Norm(name(names->embedding_norm), width, true));
-  for (int64_t index = 0; index < config_.num_layers; ++index) {
-    PERGOLA_ASSIGN_OR_RETURN(Layer layer, ReadLayer(reader, index));
-    layers_.push_back(std::move(layer));
-  }
-  for (const Layer& layer : layers_) ffn_layers_.push_back(&layer.ffn);
   if (config_.relative_buckets > 0) {
     PERGOLA_ASSIGN_OR_RETURN(const std::vector<float> by_bucket,
                              reader.Values(name(names->relative_bias) + ".weight",
@@ -94,28 +190,32 @@ Status BertEncoder::ReadWeights(WeightReader& reader) {
     distance_bias_ = ExpandDistanceBias(by_bucket, config_.relative_buckets, config_.num_heads);
     bias_reach_ = kMaxBucketDistance;
   }
-  owned_bytes_ = reader.owned_bytes();
   return OkStatus();
 }
 
-Result<BertEncoder::Layer> BertEncoder::ReadLayer(WeightReader& reader, int64_t index) const {
+Result<BertEncoder::Layer> BertEncoder::ReadLayer(WeightReader& reader,
+                                                  const std::string& prefix) const {
   PERGOLA_ASSIGN_OR_RETURN(const BertNames* names, NamesOf(config_));
-  const std::string prefix =
-      FindPrefix(reader, *names) + std::string(names->layer) + std::to_string(index) + ".";
-  const auto name = [&](std::string_view part) { return prefix + std::string(part); };
   const int64_t width = config_.hidden_size;
-  const int64_t inner = config_.intermediate_size;
   Layer layer;
-  PERGOLA_ASSIGN_OR_RETURN(layer.query, reader.Linear(name(names->query), width, width, true));
-  PERGOLA_ASSIGN_OR_RETURN(layer.key, reader.Linear(name(names->key), width, width, true));
-  PERGOLA_ASSIGN_OR_RETURN(layer.value, reader.Linear(name(names->value), width, width, true));
-  PERGOLA_ASSIGN_OR_RETURN(layer.output, reader.Linear(name(names->output), width, width, true));
+  PERGOLA_ASSIGN_OR_RETURN(layer.attention,
+                           ReadAttention(reader, prefix, names->attention,
+                                         {.hidden_size = width,
+                                          .num_heads = config_.num_heads,
+                                          .num_kv_heads = config_.num_kv_heads,
+                                          .head_width = config_.head_width,
+                                          .qkv_bias = config_.qkv_bias,
+                                          .output_bias = config_.attention_out_bias}));
   PERGOLA_ASSIGN_OR_RETURN(layer.attention_norm,
-                           reader.Norm(name(names->attention_norm), width, true));
-  PERGOLA_ASSIGN_OR_RETURN(layer.ffn.up, reader.Linear(name(names->up), inner, width, true));
-  PERGOLA_ASSIGN_OR_RETURN(layer.ffn.down, reader.Linear(name(names->down), width, inner, true));
-  layer.ffn.activation = config_.activation;
-  PERGOLA_ASSIGN_OR_RETURN(layer.output_norm, reader.Norm(name(names->output_norm), width, true));
+                           reader.Norm(prefix + std::string(names->attention_norm), width, true));
+  PERGOLA_ASSIGN_OR_RETURN(layer.ffn, ReadFfn(reader, prefix, names->ffn,
+                                              {.hidden_size = width,
+                                               .intermediate_size = config_.intermediate_size,
+                                               .up_bias = config_.ffn_up_bias,
+                                               .down_bias = config_.ffn_down_bias,
+                                               .activation = config_.activation}));
+  PERGOLA_ASSIGN_OR_RETURN(layer.output_norm,
+                           reader.Norm(prefix + std::string(names->output_norm), width, true));
   return layer;
 }
 
@@ -124,49 +224,42 @@ void BertEncoder::Embed(const Batch& batch, F32Matrix hidden) const {
   if (type_table_.data != nullptr) {
     ops_.Gather(type_table_, batch.type_ids, 1.0f, /*accumulate=*/true, hidden);
   }
-  // Position p reads row position_offset + p: the same table, begun later.
-  TensorView positions = position_table_;
-  positions.data = position_table_.row(config_.position_offset);
-  positions.shape = Shape{config_.max_positions, config_.hidden_size};
-  ops_.Gather(positions, batch.positions, 1.0f, /*accumulate=*/true, hidden);
+  if (position_table_.data != nullptr) {
+    // Position p reads row position_offset + p: the same table, begun later.
+    TensorView positions = position_table_;
+    positions.data = position_table_.row(config_.position_offset);
+    positions.shape = Shape{config_.max_positions, config_.hidden_size};
+    ops_.Gather(positions, batch.positions, 1.0f, /*accumulate=*/true, hidden);
+  }
   ops_.LayerNorm(hidden, embedding_norm_.weight.data(), embedding_norm_.bias.data(),
                  config_.norm_epsilon, hidden);
 }
 
-void BertEncoder::Attend(const Layer& layer, const Batch& batch, Workspace& workspace,
-                         F32Matrix hidden) const {
-  const int64_t width = config_.hidden_size;
-  const F32Matrix qkv = workspace.Get(Workspace::kQkv, hidden.rows, 3 * width);
-  const F32Matrix query = qkv.columns(0, width);
-  const F32Matrix key = qkv.columns(width, width);
-  const F32Matrix value = qkv.columns(2 * width, width);
-  ops_.Linear(hidden, *layer.query.weight, layer.query.bias_data(), Epilogue::kNone, query);
-  ops_.Linear(hidden, *layer.key.weight, layer.key.bias_data(), Epilogue::kNone, key);
-  ops_.Linear(hidden, *layer.value.weight, layer.value.bias_data(), Epilogue::kNone, value);
-
-  kernels::AttentionOptions options;
-  options.num_heads = config_.num_heads;
-  options.num_kv_heads = config_.num_kv_heads;
-  options.head_width = config_.head_width;
-  options.scale = config_.attention_scale;
+AttentionSettings BertEncoder::Attention() const {
+  AttentionSettings settings;
+  settings.options.num_heads = config_.num_heads;
+  settings.options.num_kv_heads = config_.num_kv_heads;
+  settings.options.head_width = config_.head_width;
+  settings.options.scale = config_.attention_scale;
   if (!distance_bias_.empty()) {
-    options.distance_bias = distance_bias_.data();
-    options.bias_reach = bias_reach_;
+    settings.options.distance_bias = distance_bias_.data();
+    settings.options.bias_reach = bias_reach_;
   }
-  const F32Matrix attended = workspace.Get(Workspace::kAttention, hidden.rows, width);
-  ops_.Attention(query, key, value, batch.ragged(), options, attended);
-  ops_.Linear(attended, *layer.output.weight, layer.output.bias_data(), Epilogue::kAdd, hidden);
+  if (!rope_.empty()) settings.rope = rope_.data();
+  return settings;
 }
 
 Status BertEncoder::Forward(const Batch& batch, Workspace& workspace, F32Matrix hidden,
                             const StageObserver* observer) const {
   Embed(batch, hidden);
   Observe(observer, Stage::kEmbeddings, 0, hidden);
+  const AttentionSettings settings = Attention();
   LocalFfn local(ffn_layers_, ops_, workspace);
   FfnPort& ffn = local;
   for (size_t index = 0; index < layers_.size(); ++index) {
     const Layer& layer = layers_[index];
-    Attend(layer, batch, workspace, hidden);
+    SelfAttention(ops_, layer.attention, settings, batch, workspace, hidden,
+                  kernels::Epilogue::kAdd, hidden);
     ops_.LayerNorm(hidden, layer.attention_norm.weight.data(), layer.attention_norm.bias.data(),
                    config_.norm_epsilon, hidden);
     const F32Matrix inner = workspace.Get(Workspace::kProjected, hidden.rows, config_.hidden_size);

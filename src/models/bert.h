@@ -1,14 +1,17 @@
-// The BERT family as an encoder: BERT, DistilBERT, MPNet. Post-norm layers, learned positions, and
-// (MPNet) a relative attention bias shared by all layers.
+// The BERT family as an encoder: BERT, RoBERTa, XLM-RoBERTa, CamemBERT, DistilBERT, MPNet, Nomic
+// BERT, GTE. Post-norm layers; they differ in positions (learned, MPNet with a relative attention
+// bias beside them, rotary), in biases and in the feed-forward block (plain or gated).
 //
 //   h = norm(word + position + type);  per layer: h = norm(h + attention(h)); h = norm(h + ffn(h))
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "kernels/ops.h"
 #include "models/blocks/local_ffn.h"
+#include "models/blocks/self_attention.h"
 #include "models/config.h"
 #include "models/encoder.h"
 #include "models/weight_reader.h"
@@ -31,7 +34,7 @@ class BertEncoder : public Encoder {
 
  private:
   struct Layer {
-    LinearLayer query, key, value, output;
+    AttentionWeights attention;
     NormLayer attention_norm;
     FfnWeights ffn;
     NormLayer output_norm;
@@ -39,18 +42,20 @@ class BertEncoder : public Encoder {
 
   BertEncoder(ModelConfig config, kernels::Ops& ops) : config_(std::move(config)), ops_(ops) {}
   Status ReadWeights(WeightReader& reader);
-  Result<Layer> ReadLayer(WeightReader& reader, int64_t index) const;
+  Status ReadEmbeddings(WeightReader& reader, const std::string& prefix);
+  Result<Layer> ReadLayer(WeightReader& reader, const std::string& prefix) const;
   void Embed(const Batch& batch, F32Matrix hidden) const;
-  void Attend(const Layer& layer, const Batch& batch, Workspace& workspace, F32Matrix hidden) const;
+  AttentionSettings Attention() const;
 
   ModelConfig config_;
   kernels::Ops& ops_;
   TensorView word_table_;      // [V, D]
-  TensorView position_table_;  // [position_offset + P, D]
+  TensorView position_table_;  // [position_offset + P, D]; no data: none
   TensorView type_table_;      // [types, D]; no data: none
   NormLayer embedding_norm_;
   std::vector<Layer> layers_;
   std::vector<const FfnWeights*> ffn_layers_;
+  std::vector<float> rope_;           // [P, W]; empty: none
   std::vector<float> distance_bias_;  // [H, 2 * reach + 1]; empty: none
   int64_t bias_reach_ = 0;
   size_t owned_bytes_ = 0;

@@ -54,9 +54,9 @@ TEST_F(ConfigTest, ReadsTheBertFamily) {
 TEST_F(ConfigTest, ReadsGemmaInBothSpellings) {
   const auto config = ReadHfConfig(Tiny("gemma3-embed/config.json"));
   ASSERT_TRUE(config.ok()) << config.status().ToString();
-  EXPECT_TRUE(config->bidirectional);
-  EXPECT_EQ(config->rope_base, 1e6);
-  EXPECT_EQ(config->rope_local_base, 1e4);
+  EXPECT_FALSE(config->causal);
+  EXPECT_EQ(config->rope.base, 1e6);
+  EXPECT_EQ(config->rope_local.base, 1e4);
   EXPECT_TRUE(config->layer_is_full[2]);
   EXPECT_FALSE(config->layer_is_full[6]);
   const auto nested = ReadHfConfig(Write(
@@ -68,10 +68,123 @@ TEST_F(ConfigTest, ReadsGemmaInBothSpellings) {
           "rope_parameters": {"full_attention": {"rope_theta": 5e5},
                               "sliding_attention": {"rope_theta": 2e4}}})"));
   ASSERT_TRUE(nested.ok()) << nested.status().ToString();
-  EXPECT_EQ(nested->rope_base, 5e5);
-  EXPECT_EQ(nested->rope_local_base, 2e4);
+  EXPECT_EQ(nested->rope.base, 5e5);
+  EXPECT_EQ(nested->rope_local.base, 2e4);
   EXPECT_EQ(nested->attention_scale, 0.25f);
   EXPECT_TRUE(nested->layer_is_full[5]);
+}
+
+TEST_F(ConfigTest, RobertaPositionsBeginBehindThePaddingToken) {
+  for (const char* name : {"roberta", "xlm-roberta"}) {
+    const auto config = ReadHfConfig(Tiny(std::string(name) + "/config.json"));
+    ASSERT_TRUE(config.ok()) << config.status().ToString();
+    EXPECT_EQ(config->position_offset, 2);
+    EXPECT_EQ(config->max_positions, 256);
+  }
+}
+
+TEST_F(ConfigTest, ReadsDecodersInBothSpellings) {
+  const auto classic = ReadHfConfig(Tiny("qwen3-embed/config.json"));
+  const auto recent = ReadHfConfig(Write("config.json", R"({
+      "model_type": "qwen3", "vocab_size": 908, "hidden_size": 64, "num_hidden_layers": 3,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "hidden_act": "silu",
+      "intermediate_size": 160, "max_position_embeddings": 1024, "rms_norm_eps": 1e-6,
+      "rope_parameters": {"rope_theta": 1000000.0, "rope_type": "default"}, "dtype": "float32"})"));
+  for (const auto* config : {&classic, &recent}) {
+    ASSERT_TRUE(config->ok()) << config->status().ToString();
+    EXPECT_EQ((*config)->rope.base, 1e6);
+    EXPECT_EQ((*config)->num_kv_heads, 2);
+    EXPECT_TRUE((*config)->causal);
+    EXPECT_TRUE((*config)->norm_query_key);
+  }
+  const auto llama = ReadHfConfig(Tiny("llama-spm-rope3/config.json"));
+  ASSERT_TRUE(llama.ok()) << llama.status().ToString();
+  EXPECT_EQ(llama->rope.scaling, RopeScaling::kLlama3);
+  EXPECT_EQ(llama->rope.original_positions, 128);
+  const auto pplx = ReadHfConfig(Tiny("qwen3-bidir/config.json"));
+  ASSERT_TRUE(pplx.ok()) << pplx.status().ToString();
+  EXPECT_FALSE(pplx->causal);
+}
+
+constexpr const char* kMistral =
+    R"({"model_type": "mistral", "vocab_size": 10, "hidden_size": 8, "num_hidden_layers": 2,
+        "num_attention_heads": 2, "intermediate_size": 16, "max_position_embeddings": 20,
+        "sliding_window": 6, "is_causal": true, "rope_scaling": null })";
+
+TEST_F(ConfigTest, MistralSlidesInEveryLayer) {
+  const auto config = ReadHfConfig(Write("config.json", kMistral));
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->layer_is_full, std::vector<bool>(2, false));
+  EXPECT_EQ(config->sliding_reach, 5);
+  EXPECT_EQ(config->num_kv_heads, 2);
+}
+
+TEST_F(ConfigTest, RefusesSettingsOfDecodersThatWouldChangeResults) {
+  const auto status = [&](const std::string& from, const std::string& to) {
+    std::string text = kMistral;
+    text.replace(text.find(from), from.size(), to);
+    return ReadHfConfig(Write("config.json", text)).status();
+  };
+  EXPECT_EQ(
+      status("\"rope_scaling\": null", R"("rope_scaling": {"type": "yarn", "factor": 2})").code(),
+      StatusCode::kUnimplemented);
+  EXPECT_EQ(status("\"rope_scaling\": null", R"("rope_scaling": {"type": "linear"})").code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(status("\"rope_scaling\": null", R"("rope_theta": 0)").code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(status("\"is_causal\": true", R"("is_causal": false)").code(),
+            StatusCode::kUnimplemented);
+}
+
+TEST_F(ConfigTest, ReadsNomicBertInTheOriginalSpelling) {
+  const std::string original =
+      R"({"model_type": "nomic_bert", "vocab_size": 10, "n_embd": 8, "n_layer": 1, "n_head": 2,
+          "n_inner": 16, "n_positions": 20, "activation_function": "swiglu", "type_vocab_size": 2,
+          "rotary_emb_base": 500, "rotary_emb_fraction": 1.0, "layer_norm_epsilon": 1e-6,
+          "qkv_proj_bias": false, "prenorm": false })";
+  const auto config = ReadHfConfig(Write("config.json", original));
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->rope.base, 500);
+  EXPECT_EQ(config->activation, kernels::Epilogue::kSilu);
+  EXPECT_EQ(config->norm_epsilon, 1e-6f);
+  EXPECT_FALSE(config->qkv_bias);
+  std::string prenorm = original;
+  prenorm.replace(prenorm.find("\"prenorm\": false"), 16, "\"prenorm\": true");
+  EXPECT_NE(ReadHfConfig(Write("config.json", prenorm)).status().message().find("'prenorm'"),
+            std::string::npos);
+}
+
+TEST_F(ConfigTest, ReadsModernBertInBothSpellings) {
+  const auto classic = ReadHfConfig(Tiny("modernbert/config.json"));
+  ASSERT_TRUE(classic.ok()) << classic.status().ToString();
+  EXPECT_EQ(classic->layer_is_full,
+            (std::vector<bool>{true, false, false, true, false, false, true}));
+  EXPECT_EQ(classic->sliding_reach, 8);
+  EXPECT_EQ(classic->rope.base, 160000);
+  const auto recent = ReadHfConfig(Write("config.json", R"({
+      "model_type": "modernbert", "vocab_size": 10, "hidden_size": 8, "num_hidden_layers": 2,
+      "num_attention_heads": 2, "intermediate_size": 16, "max_position_embeddings": 20,
+      "local_attention": 6, "layer_types": ["sliding_attention", "full_attention"],
+      "rope_parameters": {"full_attention": {"rope_theta": 5e5},
+                          "sliding_attention": {"rope_theta": 2e4}}})"));
+  ASSERT_TRUE(recent.ok()) << recent.status().ToString();
+  EXPECT_EQ(recent->layer_is_full, (std::vector<bool>{false, true}));
+  EXPECT_EQ(recent->rope.base, 5e5);
+  EXPECT_EQ(recent->rope_local.base, 2e4);
+}
+
+TEST_F(ConfigTest, AssumesAPipelineWhereNoneIsDeclared) {
+  const auto pplx = ReadHfConfig(Tiny("qwen3-bidir/config.json"));
+  const auto pipeline = ReadSentencePipeline(Tiny("qwen3-bidir"), *pplx);
+  ASSERT_TRUE(pipeline.ok()) << pipeline.status().ToString();
+  EXPECT_EQ(pipeline->pooling, kernels::PoolingKind::kMean);
+  EXPECT_FALSE(pipeline->normalise);
+  EXPECT_EQ(pipeline->output, OutputConvention::kTanhInt8);
+  const auto llama = ReadHfConfig(Tiny("llama/config.json"));
+  const auto last = ReadSentencePipeline(Tiny("llama"), *llama);
+  EXPECT_EQ(last->pooling, kernels::PoolingKind::kLastToken);
+  EXPECT_TRUE(last->normalise);
+  EXPECT_EQ(last->output, OutputConvention::kScaled);
 }
 
 TEST_F(ConfigTest, NamesWhatIsWrong) {
@@ -80,8 +193,12 @@ TEST_F(ConfigTest, NamesWhatIsWrong) {
     text.replace(text.find(from), from.size(), to);
     return ReadHfConfig(Write("config.json", text)).status().message();
   };
-  EXPECT_NE(message("\"bert\"", "\"t5\"").find("model_type 't5' is not supported"),
-            std::string::npos);
+  EXPECT_NE(
+      message("\"bert\"", "\"roberto\"")
+          .find("model_type 'roberto' is not supported: no forward pass for it; nearest supported: "
+                "'roberta' (all: bert "),
+      std::string::npos);
+  EXPECT_NE(message("model_type", "model").find("'model_type' is missing"), std::string::npos);
   EXPECT_NE(message("\"gelu\"", "\"mish\"").find("activation 'mish'"), std::string::npos);
   EXPECT_NE(message("_heads\": 2", "_heads\": 3").find("no multiple of 3 heads"),
             std::string::npos);

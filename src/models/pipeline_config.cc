@@ -97,6 +97,8 @@ Status ReadModules(const std::string& directory, PipelineConfig* pipeline) {
       pipeline->dense.push_back(std::move(dense));
     } else if (name == "Normalize") {
       pipeline->normalise = true;
+    } else if (name == "FlexibleQuantizer" && pooled) {
+      pipeline->output = OutputConvention::kTanhInt8;  // pplx-embed's own last module
     } else {
       return UnimplementedError(module.name() + ": module '" + type +
                                 "' is not supported in this place");
@@ -119,8 +121,18 @@ Status ReadPrompts(const std::string& path, PipelineConfig* pipeline) {
   return OkStatus();
 }
 
+// For a folder that does not say.
+void AssumePipeline(const ModelConfig& config, PipelineConfig* pipeline) {
+  pipeline->pooling = config.causal ? PoolingKind::kLastToken : PoolingKind::kMean;
+  pipeline->normalise = true;
+  if (config.architecture == "bidirectional_pplx_qwen3") {
+    pipeline->normalise = false;
+    pipeline->output = OutputConvention::kTanhInt8;
+  }
+}
+
 bool IsEmbeddingGemma(const ModelConfig& config) {
-  return config.architecture == "gemma3_text" && config.bidirectional && config.hidden_size == 768;
+  return config.architecture == "gemma3_text" && !config.causal && config.hidden_size == 768;
 }
 
 std::vector<int64_t> KnownMatryoshkaWidths(const ModelConfig& config) {
@@ -152,7 +164,7 @@ Result<PipelineConfig> ReadSentencePipeline(const std::string& directory,
   if (fs::exists(directory + "/modules.json")) {
     PERGOLA_RETURN_IF_ERROR(ReadModules(directory, &pipeline));
   } else {
-    pipeline.normalise = true;
+    AssumePipeline(config, &pipeline);
   }
   const std::string limits = directory + "/sentence_bert_config.json";
   if (fs::exists(limits)) {

@@ -2,7 +2,8 @@
 // after.
 //
 // sentence-transformers folders say so in modules.json and the folders it names; GGUF files in
-// their metadata; a folder without modules.json gets mean pooling and normalisation.
+// their metadata. A folder without modules.json gets mean pooling (a causal model: the last token)
+// and normalisation (pplx-embed: none).
 #pragma once
 
 #include <cstdint>
@@ -26,10 +27,20 @@ struct DenseConfig {
   kernels::Epilogue activation = kernels::Epilogue::kNone;
 };
 
+// How a row is read as numbers other than floats.
+enum class OutputConvention {
+  // int8: the row scaled so that its largest value is +-127; bits: the sign.
+  kScaled,
+  // Trained for int8: clamp(round(127 tanh(x)), -128, 127) of the row as it is, halves to even;
+  // bits: the sign of x. Such rows are not normalised (pplx-embed).
+  kTanhInt8,
+};
+
 struct PipelineConfig {
   kernels::PoolingKind pooling = kernels::PoolingKind::kMean;
   std::vector<DenseConfig> dense;
   bool normalise = false;
+  OutputConvention output = OutputConvention::kScaled;
   // Longest input in tokens, special tokens included; at most what the encoder can take.
   int64_t max_tokens = 0;
   std::map<std::string, std::string, std::less<>> prompts;

@@ -1,6 +1,8 @@
 #include "models/weight_reader.h"
 
+#include <cstring>
 #include <numeric>
+#include <utility>
 
 namespace pergola::models {
 
@@ -34,19 +36,73 @@ Result<TensorView> WeightReader::Table(const std::string& name, int64_t rows, in
   return source_.Get(name, Shape{rows, cols});
 }
 
-Result<LinearLayer> WeightReader::Linear(const std::string& prefix, int64_t outputs, int64_t inputs,
-                                         bool with_bias) {
-  const std::string name = prefix + ".weight";
-  PERGOLA_ASSIGN_OR_RETURN(const TensorView view, source_.Get(name, Shape{outputs, inputs}));
+std::string WeightReader::FindPrefix(std::span<const std::string_view> prefixes,
+                                     const std::string& name) const {
+  for (const std::string_view prefix : prefixes) {
+    if (Has(std::string(prefix) + name)) return std::string(prefix);
+  }
+  return "";
+}
+
+Result<LinearLayer> WeightReader::Prepare(const std::string& name, TensorView view) {
   LinearLayer layer;
   Result<std::unique_ptr<kernels::LinearWeight>> weight = ops_.PrepareLinear(view, options_);
   if (!weight.ok()) return weight.status().WithContext("tensor '" + name + "'");
   layer.weight = std::move(weight).value();
   owned_bytes_ += layer.weight->owned_bytes();
+  return layer;
+}
+
+Result<LinearLayer> WeightReader::Linear(const std::string& prefix, int64_t outputs, int64_t inputs,
+                                         bool with_bias) {
+  return LinearPart(prefix, {0, outputs, outputs}, inputs, with_bias);
+}
+
+Result<LinearLayer> WeightReader::LinearPart(const std::string& prefix, RowRange rows,
+                                             int64_t inputs, bool with_bias) {
+  const std::string name = prefix + ".weight";
+  PERGOLA_ASSIGN_OR_RETURN(TensorView view, source_.Get(name, Shape{rows.total, inputs}));
+  view.data = view.row(rows.first);
+  view.shape = Shape{rows.count, inputs};
+  PERGOLA_ASSIGN_OR_RETURN(LinearLayer layer, Prepare(name, view));
   if (with_bias) {
-    PERGOLA_ASSIGN_OR_RETURN(layer.bias, Vector(prefix + ".bias", outputs));
+    PERGOLA_ASSIGN_OR_RETURN(layer.bias, Vector(prefix + ".bias", rows.total));
+    layer.bias.erase(layer.bias.begin(), layer.bias.begin() + rows.first);
+    layer.bias.resize(static_cast<size_t>(rows.count));
   }
   return layer;
+}
+
+Result<LinearLayer> WeightReader::LinearOfInterleavedHeads(const std::string& prefix,
+                                                           int64_t outputs, int64_t inputs,
+                                                           int64_t head_width) {
+  const std::string name = prefix + ".weight";
+  PERGOLA_ASSIGN_OR_RETURN(TensorView view, source_.Get(name, Shape{outputs, inputs}));
+  const auto row_bytes = static_cast<size_t>(view.row_bytes());
+  std::vector<std::byte> rows(row_bytes * static_cast<size_t>(outputs));
+  for (int64_t row = 0; row < outputs; ++row) {
+    const int64_t head = row / head_width * head_width;
+    const int64_t half = (row - head) / (head_width / 2);
+    const int64_t k = (row - head) % (head_width / 2);
+    std::memcpy(rows.data() + static_cast<size_t>(row) * row_bytes, view.row(head + 2 * k + half),
+                row_bytes);
+  }
+  view.data = rows.data();
+  PERGOLA_ASSIGN_OR_RETURN(LinearLayer layer, Prepare(name, view));
+  if (layer.weight->owned_bytes() == 0) {  // else it has its own copy
+    owned_bytes_ += rows.size();
+    layer.reordered = std::move(rows);  // moving keeps the address
+  }
+  return layer;
+}
+
+Result<std::vector<float>> WeightReader::RmsNorm(const std::string& prefix, int64_t size,
+                                                 bool plus_one) {
+  PERGOLA_ASSIGN_OR_RETURN(std::vector<float> weight, Vector(prefix + ".weight", size));
+  if (plus_one) {
+    for (float& value : weight) value += 1.0f;
+  }
+  return weight;
 }
 
 Result<NormLayer> WeightReader::Norm(const std::string& prefix, int64_t size, bool with_bias) {

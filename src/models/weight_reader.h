@@ -1,12 +1,15 @@
 // Reads the weights of a model from a TensorSource into the form that an Ops wants.
 //
 //   WeightReader reader(source, ops, {});
-//   PERGOLA_ASSIGN_OR_RETURN(w, reader.Linear("layers.0.mlp.up_proj.weight", 96, 64));
+//   PERGOLA_ASSIGN_OR_RETURN(up, reader.Linear("layers.0.mlp.up_proj", 96, 64, false));
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/tensor_source.h"
@@ -19,6 +22,7 @@ namespace pergola::models {
 struct LinearLayer {
   std::unique_ptr<kernels::LinearWeight> weight;  // [N, K]
   std::vector<float> bias;                        // [N]
+  std::vector<std::byte> reordered;               // what `weight` reads, if not the mapping itself
   const float* bias_data() const { return bias.empty() ? nullptr : bias.data(); }
 };
 
@@ -37,6 +41,10 @@ class WeightReader {
 
   bool Has(const std::string& name) const { return source_.Find(name) != nullptr; }
 
+  // The first of `prefixes` under which there is a tensor `name`; "" when there is none.
+  // Checkpoints of a task model put the encoder's tensors under a name of their own.
+  std::string FindPrefix(std::span<const std::string_view> prefixes, const std::string& name) const;
+
   // [size], widened to f32. Errors of all: NOT_FOUND or INVALID_ARGUMENT naming the tensor.
   Result<std::vector<float>> Vector(const std::string& name, int64_t size);
   // [rows, cols], widened to f32.
@@ -46,6 +54,21 @@ class WeightReader {
   // `prefix`.weight [outputs, inputs] and, if `with_bias`, `prefix`.bias [outputs].
   Result<LinearLayer> Linear(const std::string& prefix, int64_t outputs, int64_t inputs,
                              bool with_bias);
+  // Rows [first, first + count) of `prefix`.weight [total, inputs] and, if `with_bias`, the same of
+  // `prefix`.bias.
+  struct RowRange {
+    int64_t first;
+    int64_t count;
+    int64_t total;
+  };
+  Result<LinearLayer> LinearPart(const std::string& prefix, RowRange rows, int64_t inputs,
+                                 bool with_bias);
+  // `prefix`.weight [outputs, inputs] whose rows alternate between the halves of each head, put
+  // back: row j W/2 + k of a head is read from row 2 k + j. `head_width` even, divides `outputs`.
+  Result<LinearLayer> LinearOfInterleavedHeads(const std::string& prefix, int64_t outputs,
+                                               int64_t inputs, int64_t head_width);
+  // `prefix`.weight [size], plus 1 where the checkpoint holds the difference from 1.
+  Result<std::vector<float>> RmsNorm(const std::string& prefix, int64_t size, bool plus_one);
   // `prefix`.weight and, if `with_bias`, `prefix`.bias, [size] each.
   Result<NormLayer> Norm(const std::string& prefix, int64_t size, bool with_bias);
 
@@ -53,6 +76,8 @@ class WeightReader {
   size_t owned_bytes() const { return owned_bytes_; }
 
  private:
+  Result<LinearLayer> Prepare(const std::string& name, TensorView view);
+
   const formats::TensorSource& source_;
   kernels::Ops& ops_;
   kernels::LinearOptions options_;

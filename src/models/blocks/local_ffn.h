@@ -1,11 +1,12 @@
 // The feed-forward blocks of a model, computed on the spot.
 //
-// Plain:  down(activation(up(x) + b1)) + b2        (BERT family)
-// Gated:  down(activation(gate(x)) * up(x))        (Gemma, Llama, Qwen)
+// Plain:  down(activation(up(x) + b1)) + b2        (BERT)
+// Gated:  down(activation(gate(x)) * up(x))        (Gemma, Llama, Qwen, ModernBERT, Nomic)
 #pragma once
 
 #include <cstdint>
-#include <utility>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/ops.h"
@@ -21,6 +22,27 @@ struct FfnWeights {
   LinearLayer down;  // [D, F]
   kernels::Epilogue activation = kernels::Epilogue::kGeluErf;
 };
+
+// Names of the tensors under a layer's prefix, without ".weight".
+struct FfnNames {
+  std::string_view gate = {};  // empty: a plain block, or gate and up lie in one tensor
+  std::string_view up = {};
+  std::string_view down = {};
+  std::string_view gate_and_up = {};  // [2F, D]; empty: apart
+  bool up_first = false;              // the first F rows of gate_and_up are `up`
+};
+
+struct FfnShape {
+  int64_t hidden_size = 0;        // D
+  int64_t intermediate_size = 0;  // F
+  bool up_bias = false;           // and the gate's
+  bool down_bias = false;
+  kernels::Epilogue activation = kernels::Epilogue::kGeluErf;
+};
+
+// Errors name the tensor.
+Result<FfnWeights> ReadFfn(WeightReader& reader, const std::string& prefix, const FfnNames& names,
+                           const FfnShape& shape);
 
 // Made for one forward pass over a workspace; the weights (one per layer), ops and workspace must
 // outlive it.

@@ -35,6 +35,21 @@ double ReduceByHalfPi(double x, int* quadrant) {
   return ((x - turns * kHalfPiHigh) - turns * kHalfPiMiddle) - turns * kHalfPiLow;
 }
 
+// The reference library's formulas, in its order and in f32.
+float Scale(float inverse_frequency, const RopeParameters& parameters) {
+  const auto factor = static_cast<float>(parameters.factor);
+  if (parameters.scaling == RopeScaling::kNone) return inverse_frequency;
+  if (parameters.scaling == RopeScaling::kLinear) return inverse_frequency / factor;
+  const auto context = static_cast<float>(parameters.original_positions);
+  const auto low = static_cast<float>(parameters.low_frequency_factor);
+  const auto high = static_cast<float>(parameters.high_frequency_factor);
+  const float wavelength = static_cast<float>(4 * kHalfPi) / inverse_frequency;
+  if (wavelength > context / low) return inverse_frequency / factor;
+  if (wavelength < context / high) return inverse_frequency;
+  const float smooth = (context / wavelength - low) / (high - low);
+  return (1.0f - smooth) * (inverse_frequency / factor) + smooth * inverse_frequency;
+}
+
 }  // namespace
 
 double PortableSin(double x) {
@@ -90,14 +105,18 @@ double PortableLog(double x) {
   return power * kLn2High + (2 * ratio * (1 + sum) + power * kLn2Low);
 }
 
-std::vector<float> MakeRopeTable(int64_t positions, int64_t head_width, double base) {
+std::vector<float> MakeRopeTable(int64_t positions, int64_t head_width,
+                                 const RopeParameters& parameters) {
   const int64_t half = head_width / 2;
   std::vector<float> table(static_cast<size_t>(positions * head_width));
-  const double log_base = PortableLog(base);
+  const double log_base = PortableLog(parameters.base);
   for (int64_t k = 0; k < half; ++k) {
     const float exponent = static_cast<float>(2 * k) / static_cast<float>(head_width);
     const float power = static_cast<float>(PortableExp(log_base * static_cast<double>(exponent)));
-    const float inverse_frequency = 1.0f / power;
+    float inverse_frequency = Scale(1.0f / power, parameters);
+    if (!parameters.divisors.empty()) {
+      inverse_frequency /= parameters.divisors[static_cast<size_t>(k)];
+    }
     for (int64_t position = 0; position < positions; ++position) {
       const float angle = static_cast<float>(position) * inverse_frequency;
       float* row = table.data() + position * head_width;

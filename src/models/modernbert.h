@@ -1,9 +1,8 @@
-// Gemma 3's text model as an encoder (EmbeddingGemma): sandwich RMS norms, grouped-query attention
-// with normalised queries and keys, rotary positions with two bases, sliding and full layers, gated
-// FFN.
+// ModernBERT as an encoder: pre-norm layers, rotary positions with two bases, full and sliding
+// layers in turn, gated FFN, mostly without biases.
 //
-//   h = sqrt(D) * word;  per layer:
-//   h += norm(attention(norm(h)));  h += norm(ffn(norm(h)));  at the end: norm(h)
+//   h = norm(word);  per layer: h += attention(norm(h)) (the first layer: of h itself);
+//   h += ffn(norm(h));  at the end: norm(h)
 #pragma once
 
 #include <memory>
@@ -12,13 +11,19 @@
 
 #include "kernels/ops.h"
 #include "models/blocks/local_ffn.h"
+#include "models/blocks/self_attention.h"
 #include "models/config.h"
+#include "models/config_reader.h"
 #include "models/encoder.h"
 #include "models/weight_reader.h"
 
 namespace pergola::models {
 
-class Gemma3Encoder : public Encoder {
+// From a config.json of `model_type` modernbert, and from llama.cpp's `modern-bert`.
+Result<ModelConfig> ReadModernBertConfig(const JsonObject& json);
+Result<ModelConfig> ReadModernBertGguf(const GgufKeys& keys);
+
+class ModernBertEncoder : public Encoder {
  public:
   // `source` and `ops` must outlive the encoder. Errors name the tensor.
   static Result<std::unique_ptr<Encoder>> Load(const ModelConfig& config,
@@ -34,32 +39,27 @@ class Gemma3Encoder : public Encoder {
 
  private:
   struct Layer {
-    std::vector<float> input_norm;
-    LinearLayer query, key, value, output;
-    std::vector<float> query_norm, key_norm;  // [W]
-    std::vector<float> attention_out_norm;
-    std::vector<float> ffn_norm;
+    NormLayer attention_norm;  // no weight: none
+    AttentionWeights attention;
+    NormLayer ffn_norm;
     FfnWeights ffn;
-    std::vector<float> ffn_out_norm;
   };
 
-  Gemma3Encoder(ModelConfig config, kernels::Ops& ops) : config_(std::move(config)), ops_(ops) {}
+  ModernBertEncoder(ModelConfig config, kernels::Ops& ops)
+      : config_(std::move(config)), ops_(ops) {}
   Status ReadWeights(WeightReader& reader);
-  Result<Layer> ReadLayer(WeightReader& reader, int64_t index) const;
-  Result<std::vector<float>> ReadNorm(WeightReader& reader, const std::string& prefix,
-                                      int64_t size) const;
-  kernels::AttentionMask Mask(size_t layer) const;
-  // projected [T, D] = attention of `normed` [T, D].
-  void Attend(size_t index, const Batch& batch, Workspace& workspace, ConstF32Matrix normed,
-              F32Matrix projected) const;
+  Result<Layer> ReadLayer(WeightReader& reader, const std::string& prefix, bool first) const;
+  AttentionSettings Attention(size_t layer) const;
+  void Norm(ConstF32Matrix x, const NormLayer& norm, F32Matrix y) const;
 
   ModelConfig config_;
   kernels::Ops& ops_;
   TensorView word_table_;  // [V, D]
+  NormLayer embedding_norm_;
   std::vector<Layer> layers_;
   std::vector<const FfnWeights*> ffn_layers_;
-  std::vector<float> final_norm_;
-  std::vector<float> rope_full_;     // [P, W]
+  NormLayer final_norm_;
+  std::vector<float> rope_;          // [P, W], of full layers
   std::vector<float> rope_sliding_;  // [P, W]
   size_t owned_bytes_ = 0;
 };

@@ -1,0 +1,18 @@
+// Configurations of the BERT family, which bert.h runs.
+#pragma once
+
+#include "models/config_reader.h"
+
+namespace pergola::models {
+
+// From a config.json of `model_type` bert, roberta, xlm-roberta, camembert, distilbert or mpnet.
+Result<ModelConfig> ReadBertConfig(const JsonObject& json);
+// nomic_bert, in the original spelling (n_embd) and in that of transformers 5.
+Result<ModelConfig> ReadNomicBertConfig(const JsonObject& json);
+// `new`, as GTE v1.5 models call themselves, and `gte`.
+Result<ModelConfig> ReadGteConfig(const JsonObject& json);
+// llama.cpp's `bert` (RoBERTa and its kin too, which its converter makes alike) and `nomic-bert`.
+Result<ModelConfig> ReadBertGguf(const GgufKeys& keys);
+Result<ModelConfig> ReadNomicBertGguf(const GgufKeys& keys);
+
+}  // namespace pergola::models
