@@ -47,6 +47,7 @@ int Main(int argc, char** argv) {
   AddInspect(app, &run);
   AddCompletion(app, &run);
   AddDoctor(app, &run);
+  AddBench(app, &run);
   AddVersion(app, &run);
   std::signal(SIGPIPE, SIG_IGN);  // seen as an error of the write
   if (IsUnknownCommand(app, argc, argv)) {

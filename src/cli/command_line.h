@@ -31,6 +31,7 @@ void AddModels(CLI::App& app, Run* run);
 void AddTokenize(CLI::App& app, Run* run);
 void AddInspect(CLI::App& app, Run* run);
 void AddDoctor(CLI::App& app, Run* run);
+void AddBench(CLI::App& app, Run* run);
 void AddCompletion(CLI::App& app, Run* run);
 void AddVersion(CLI::App& app, Run* run);
 

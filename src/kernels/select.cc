@@ -15,26 +15,26 @@ namespace {
 
 struct Entry {
   std::string_view name;
-  std::string_view needs;  // CPU features, separated by one space
-  std::unique_ptr<Ops> (*make)(int num_threads);
+  std::string_view needs;         // CPU features, separated by one space
+  const cpu::KernelTable* table;  // null: the reference
 };
 
 // Best first, plain last.
 constexpr Entry kEntries[] = {
-    {"avx512", "avx2 fma f16c avx512f avx512bw avx512dq avx512vl",
-     [](int num_threads) {
-       return cpu::MakeCpuOps({"avx512", &cpu::kAvx512Table}, num_threads);
-     }},
-    {"avx2", "avx2 fma f16c",
-     [](int num_threads) {
-       return cpu::MakeCpuOps({"avx2", &cpu::kAvx2Table}, num_threads);
-     }},
-    {"scalar", "",
-     [](int num_threads) {
-       return cpu::MakeCpuOps({"scalar", &cpu::kScalarTable}, num_threads);
-     }},
-    {"reference", "", [](int num_threads) { return MakeReferenceOps(num_threads); }},
+    {"avx512-bf16", "avx2 fma f16c avx512f avx512bw avx512dq avx512vl avx512vnni avx512bf16",
+     &cpu::kAvx512Bf16Table},
+    {"avx512-vnni", "avx2 fma f16c avx512f avx512bw avx512dq avx512vl avx512vnni",
+     &cpu::kAvx512VnniTable},
+    {"avx512", "avx2 fma f16c avx512f avx512bw avx512dq avx512vl", &cpu::kAvx512Table},
+    {"avx2", "avx2 fma f16c", &cpu::kAvx2Table},
+    {"scalar", "", &cpu::kScalarTable},
+    {"reference", "", nullptr},
 };
+
+std::unique_ptr<Ops> Make(const Entry& entry, int num_threads) {
+  if (entry.table == nullptr) return MakeReferenceOps(num_threads);
+  return cpu::MakeCpuOps({entry.name, entry.table}, num_threads);
+}
 
 // "needs avx512f avx512bw": those of `features` that this CPU lacks; empty when it has all.
 std::string Declined(std::string_view features) {
@@ -63,7 +63,7 @@ std::vector<KernelSet> ListKernelSets() {
   for (const Entry& entry : kEntries) {
     std::string declined = Declined(entry.needs);
     const bool usable = declined.empty();
-    sets.push_back({std::string(entry.name), usable, std::move(declined)});
+    sets.push_back({std::string(entry.name), usable, std::move(declined), entry.table});
   }
   return sets;
 }
@@ -84,7 +84,7 @@ Result<std::unique_ptr<Ops>> MakeOps(const OpsOptions& options) {
   for (const Entry& entry : kEntries) {
     if (!wanted.empty() && entry.name != wanted) continue;
     const std::string declined = Declined(entry.needs);
-    if (declined.empty()) return entry.make(num_threads);
+    if (declined.empty()) return Make(entry, num_threads);
     if (!wanted.empty()) {
       return FailedPreconditionError(source + " '" + wanted + "' can't run here: " + declined);
     }

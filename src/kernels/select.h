@@ -12,6 +12,10 @@
 
 namespace pergola::kernels {
 
+namespace cpu {
+struct KernelTable;
+}  // namespace cpu
+
 struct OpsOptions {
   // Threads of the pool, the caller's own included; 0 = one per usable core.
   int num_threads = 0;
@@ -23,6 +27,8 @@ struct KernelSet {
   std::string name;
   bool usable = false;
   std::string declined;  // why not usable: "needs avx512f"
+  // Its functions, static; null for the reference. For this module alone.
+  const cpu::KernelTable* table = nullptr;
 };
 
 // Every set in the order of preference, with what this CPU says of it. For `doctor` and tests.

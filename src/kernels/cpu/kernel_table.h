@@ -102,6 +102,15 @@ struct NormTask {
   int64_t y_stride;
 };
 
+// Kinds of arithmetic whose rate limits the products.
+enum class PeakKind {
+  kF32,   // multiply-add of f32
+  kI16,   // 16 x 16 bit products, pairs summed in 32 bits
+  kI8,    // 8 x 8 bit products, fours summed in 32 bits
+  kBF16,  // bf16 products, pairs summed in f32
+};
+inline constexpr int kNumPeakKinds = 4;
+
 struct KernelTable {
   // Products, by PanelFormat.
   void (*linear[kNumPanelFormats])(const LinearTask& task);
@@ -133,10 +142,20 @@ struct KernelTable {
   void (*pack_values)(const float* values, int64_t stride, int64_t length, int64_t width,
                       int64_t panel_begin, int64_t panel_end, float* out);
   void (*attention)(const AttentionTask& task);
+
+  // What the machine gives at most, by PeakKind: runs independent instructions of one kind `rounds`
+  // times and returns the operations done, a multiply-add counted as two. Null: no such
+  // instruction.
+  int64_t (*peaks[kNumPeakKinds])(int64_t rounds);
+  // Reads memory as fast as it comes; `count` is a multiple of 256. The result keeps the loads
+  // alive.
+  int32_t (*read_bytes)(const std::byte* bytes, int64_t count);
 };
 
 extern const KernelTable kScalarTable;
 extern const KernelTable kAvx2Table;
 extern const KernelTable kAvx512Table;
+extern const KernelTable kAvx512VnniTable;
+extern const KernelTable kAvx512Bf16Table;
 
 }  // namespace pergola::kernels::cpu

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -39,6 +40,11 @@ class KernelSetTest : public ::testing::TestWithParam<std::string> {
   }
 };
 
-inline std::string SetName(const ::testing::TestParamInfo<std::string>& info) { return info.param; }
+// GoogleTest takes no hyphens.
+inline std::string SetName(const ::testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
 
 }  // namespace pergola::kernels::testing

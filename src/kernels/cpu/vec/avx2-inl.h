@@ -59,22 +59,38 @@ inline VecI LoadSignedBytes(const void* source) {
       _mm256_cvtepi8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(source))));
 }
 
-// Per 32-bit lane: a.low * b.low + a.high * b.high of its two 16-bit halves.
-inline VecI MulAddPairs(VecI a, VecI b) {
-  return reinterpret_cast<VecI>(
-      _mm256_madd_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
-}
-
 // Keeps an accumulator in a register: g++ 12 moves some through the stack otherwise.
 inline void KeepInRegister(VecF& value) { asm("" : "+x"(value)); }
+inline void KeepInRegister(VecI& value) { asm("" : "+x"(value)); }
 // A zero of its own for every sum, for the same reason as AddTo.
 inline VecI Zero() {
   VecI zero = {};
   asm("" : "+x"(zero));
   return zero;
 }
-// sum += value in the register of `sum`: left to itself g++ 12 copies and spills half of a tile's
-// sums.
-inline void AddTo(VecI& sum, VecI value) { asm("vpaddd %1, %0, %0" : "+x"(sum) : "x"(value)); }
+
+// Sums stay in their registers by assembly: left to itself g++ 12 copies and spills half of a
+// tile's sums.
+
+// Per 32-bit lane: sum += a.low * b.low + a.high * b.high of its two 16-bit halves.
+constexpr bool kHasPairDot = true;
+inline void AddPairDot(VecI a, VecI b, VecI& sum) {
+  const __m256i products =
+      _mm256_madd_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b));
+  asm("vpaddd %1, %0, %0" : "+x"(sum) : "x"(products));
+}
+
+// Per 32-bit lane: sum += the products of its four bytes, of `a` unsigned, of `b` signed; pairs are
+// summed in 16 bits first: they must fit.
+constexpr bool kHasByteDot = true;
+inline void AddByteDot(VecI a, VecI b, VecI& sum) {
+  const __m256i pairs =
+      _mm256_maddubs_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b));
+  const __m256i products = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+  asm("vpaddd %1, %0, %0" : "+x"(sum) : "x"(products));
+}
+
+constexpr bool kHasBF16Dot = false;
+inline void AddBF16Dot(VecI, VecI, VecF&) {}
 
 }  // namespace

@@ -54,22 +54,59 @@ inline VecI LoadSignedBytes(const void* source) {
       _mm512_cvtepi8_epi16(_mm256_loadu_si256(static_cast<const __m256i*>(source))));
 }
 
-// Per 32-bit lane: a.low * b.low + a.high * b.high of its two 16-bit halves.
-inline VecI MulAddPairs(VecI a, VecI b) {
-  return reinterpret_cast<VecI>(
-      _mm512_madd_epi16(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
-}
-
 // Keeps an accumulator in a register: g++ 12 moves some through the stack otherwise.
 inline void KeepInRegister(VecF& value) { asm("" : "+v"(value)); }
+inline void KeepInRegister(VecI& value) { asm("" : "+v"(value)); }
 // A zero of its own for every sum, for the same reason as AddTo.
 inline VecI Zero() {
   VecI zero = {};
   asm("" : "+v"(zero));
   return zero;
 }
-// sum += value in the register of `sum`: left to itself g++ 12 copies and spills half of a tile's
-// sums.
-inline void AddTo(VecI& sum, VecI value) { asm("vpaddd %1, %0, %0" : "+v"(sum) : "v"(value)); }
+
+// Sums stay in their registers by assembly: left to itself g++ 12 copies and spills half of a
+// tile's sums.
+
+// Per 32-bit lane: sum += a.low * b.low + a.high * b.high of its two 16-bit halves.
+constexpr bool kHasPairDot = true;
+#if defined(__AVX512VNNI__)
+inline void AddPairDot(VecI a, VecI b, VecI& sum) {
+  asm("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+}
+#else
+inline void AddPairDot(VecI a, VecI b, VecI& sum) {
+  const __m512i products =
+      _mm512_madd_epi16(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b));
+  asm("vpaddd %1, %0, %0" : "+v"(sum) : "v"(products));
+}
+#endif
+
+// Per 32-bit lane: sum += the products of its four bytes, of `a` unsigned, of `b` signed. Without
+// VNNI pairs are summed in 16 bits first: they must fit.
+constexpr bool kHasByteDot = true;
+#if defined(__AVX512VNNI__)
+inline void AddByteDot(VecI a, VecI b, VecI& sum) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+}
+#else
+inline void AddByteDot(VecI a, VecI b, VecI& sum) {
+  const __m512i pairs =
+      _mm512_maddubs_epi16(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b));
+  const __m512i products = _mm512_madd_epi16(pairs, _mm512_set1_epi16(1));
+  asm("vpaddd %1, %0, %0" : "+v"(sum) : "v"(products));
+}
+#endif
+
+// Per lane: sum += the products of its two bf16 halves, the high one first; subnormals count as
+// zero.
+#if defined(__AVX512BF16__)
+constexpr bool kHasBF16Dot = true;
+inline void AddBF16Dot(VecI a, VecI b, VecF& sum) {
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+}
+#else
+constexpr bool kHasBF16Dot = false;
+inline void AddBF16Dot(VecI, VecI, VecF&) {}
+#endif
 
 }  // namespace

@@ -74,24 +74,33 @@ inline VecI LoadSignedBytes(const void* source) {
   return reinterpret_cast<VecI>(__builtin_convertvector(bytes, Words));
 }
 
-// Per 32-bit lane: a.low * b.low + a.high * b.high of its two 16-bit halves.
-inline VecI MulAddPairs(VecI a, VecI b) {
-#if defined(__SSE2__)
-  return reinterpret_cast<VecI>(
-      _mm_madd_epi16(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
-#else
-  return ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16);
-#endif
-}
-
 // Keeps an accumulator in a register: the compiler may not move it through memory.
 inline void KeepInRegister([[maybe_unused]] VecF& value) {
 #if defined(__SSE2__)
   asm("" : "+x"(value));
 #endif
 }
+inline void KeepInRegister([[maybe_unused]] VecI& value) {
+#if defined(__SSE2__)
+  asm("" : "+x"(value));
+#endif
+}
 inline VecI Zero() { return VecI{}; }
-// sum += value
-inline void AddTo(VecI& sum, VecI value) { sum += value; }
+
+// Per 32-bit lane: sum += a.low * b.low + a.high * b.high of its two 16-bit halves.
+constexpr bool kHasPairDot = true;
+inline void AddPairDot(VecI a, VecI b, VecI& sum) {
+#if defined(__SSE2__)
+  sum += reinterpret_cast<VecI>(
+      _mm_madd_epi16(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+#else
+  sum += ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16);
+#endif
+}
+
+constexpr bool kHasByteDot = false;
+inline void AddByteDot(VecI, VecI, VecI&) {}
+constexpr bool kHasBF16Dot = false;
+inline void AddBF16Dot(VecI, VecI, VecF&) {}
 
 }  // namespace

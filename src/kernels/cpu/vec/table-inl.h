@@ -10,6 +10,7 @@
 #include "kernels/cpu/vec/elementwise-inl.h"
 #include "kernels/cpu/vec/linear-inl.h"
 #include "kernels/cpu/vec/norms-inl.h"
+#include "kernels/cpu/vec/peaks-inl.h"
 
 namespace {
 
@@ -32,6 +33,11 @@ constexpr pergola::kernels::cpu::KernelTable MakeTable() {
   table.pack_keys = PackKeys;
   table.pack_values = PackValues;
   table.attention = AttentionBlock;
+  table.peaks[0] = RunPeak<F32Peak>;
+  if constexpr (kHasPairDot) table.peaks[1] = RunPeak<PairDotPeak>;
+  if constexpr (kHasByteDot) table.peaks[2] = RunPeak<ByteDotPeak>;
+  if constexpr (kHasBF16Dot) table.peaks[3] = RunPeak<BF16DotPeak>;
+  table.read_bytes = ReadBytes;
   return table;
 }
 

@@ -115,7 +115,7 @@ inline void AddPairs(const int16_t* a, int64_t a_stride, const VecI (&weights)[k
     const VecI activation = SetInt(two);
 #pragma GCC unroll 16
     for (int vec = 0; vec < kVecs; ++vec) {
-      AddTo(acc[row][vec], MulAddPairs(activation, weights[vec]));
+      AddPairDot(activation, weights[vec], acc[row][vec]);
     }
   }
 }

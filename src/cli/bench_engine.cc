@@ -1,0 +1,188 @@
+#include "cli/bench_engine.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "core/sequence.h"
+#include "engine/local_runner.h"
+#include "engine/model.h"
+
+namespace pergola::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Rows = std::vector<std::vector<float>>;
+
+constexpr std::array<std::string_view, 64> kWords = {
+    "river",  "engine",  "morning", "paper",   "green",  "signal",  "carry",    "winter",
+    "garden", "simple",  "measure", "copper",  "light",  "between", "question", "harbour",
+    "water",  "machine", "letter",  "quiet",   "circle", "number",  "forest",   "answer",
+    "window", "market",  "silver",  "travel",  "animal", "history", "kitchen",  "library",
+    "stone",  "music",   "doctor",  "yellow",  "bridge", "village", "ocean",    "theory",
+    "summer", "picture", "moment",  "distant", "corner", "weather", "language", "island",
+    "north",  "hammer",  "orange",  "pattern", "nature", "family",  "teacher",  "mirror",
+    "cloud",  "station", "planet",  "pocket",  "record", "leather", "journey",  "engineer"};
+
+// Least cosine to the reference kernels on the same weights: quantised activations cost digits,
+// f32 ones none (docs/numerics.md).
+constexpr double kLeastCosine = 0.9985;
+
+Result<std::unique_ptr<engine::Model>> LoadModel(const EngineBenchOptions& options, int threads,
+                                                 const std::string& isa) {
+  engine::ModelOptions model;
+  model.ops.num_threads = threads;
+  model.ops.isa = isa;
+  model.activations = options.activations;
+  return engine::Model::Load(options.path, model);
+}
+
+double Cosine(const std::vector<float>& a, const std::vector<float>& b) {
+  double dot = 0, square_a = 0, square_b = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    dot += static_cast<double>(a[i]) * b[i];
+    square_a += static_cast<double>(a[i]) * a[i];
+    square_b += static_cast<double>(b[i]) * b[i];
+  }
+  return dot / std::sqrt(square_a * square_b);
+}
+
+// Texts of exactly `length` tokens.
+Result<std::vector<Sequence>> MakeTexts(const tokenizers::Tokenizer& tokenizer, int64_t length,
+                                        int64_t count) {
+  std::vector<Sequence> texts;
+  tokenizers::EncodeOptions options;
+  options.max_tokens = static_cast<size_t>(length);
+  tokenizers::Encoding encoding;
+  for (int64_t index = 0; index < count; ++index) {
+    PERGOLA_RETURN_IF_ERROR(tokenizer.Encode(BenchText(index, length), options, &encoding));
+    if (static_cast<int64_t>(encoding.ids.size()) != length) {
+      return InternalError("a text of " + std::to_string(length) + " words gave only " +
+                           std::to_string(encoding.ids.size()) + " tokens");
+    }
+    texts.push_back({.ids = encoding.ids});
+  }
+  return texts;
+}
+
+Result<Rows> RunTexts(engine::LocalRunner& runner, std::span<const engine::SequenceInput> texts) {
+  PERGOLA_ASSIGN_OR_RETURN(const auto outputs, runner.Run(texts));
+  Rows rows;
+  for (size_t index = 0; index < texts.size(); ++index) {
+    PERGOLA_ASSIGN_OR_RETURN(const ConstF32Matrix row,
+                             outputs->Rows(static_cast<int64_t>(index), OutputKind::kEmbedding));
+    rows.emplace_back(row.data, row.data + row.cols);
+  }
+  return rows;
+}
+
+class EngineBench {
+ public:
+  EngineBench(const EngineBenchOptions& options,
+              const std::function<void(const EngineBenchCell&)>& report)
+      : options_(options), report_(report) {}
+
+  Status Run() {
+    PERGOLA_ASSIGN_OR_RETURN(reference_, LoadModel(options_, 0, "reference"));
+    for (const int threads : options_.threads) {
+      PERGOLA_ASSIGN_OR_RETURN(const auto model, LoadModel(options_, threads, ""));
+      engine::LocalRunner runner(*model);
+      for (const int64_t length : options_.lengths) {
+        if (length > model->pipeline().max_tokens) continue;
+        for (const int64_t batch : options_.batches) {
+          EngineBenchCell cell;
+          cell.length = length;
+          cell.batch = batch;
+          cell.threads = threads;
+          cell.numeric_class = model->facts().numeric_class;
+          const Status status = RunCell(runner, &cell);
+          if (!status.ok()) {
+            return status.WithContext("length " + std::to_string(length) + ", batch " +
+                                      std::to_string(batch) + ", threads " +
+                                      std::to_string(threads));
+          }
+          report_(cell);
+        }
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  Status RunCell(engine::LocalRunner& runner, EngineBenchCell* cell) {
+    PERGOLA_ASSIGN_OR_RETURN(const auto texts,
+                             MakeTexts(*reference_->tokenizer(), cell->length, cell->batch));
+    std::vector<engine::SequenceInput> inputs;
+    for (const Sequence& text : texts) inputs.push_back({.sequence = &text});
+    PERGOLA_RETURN_IF_ERROR(Check(runner, inputs, cell));
+    cell->ids = texts[0].ids;
+    std::vector<double> seconds;
+    double total = 0;
+    while (total < options_.seconds.count() || seconds.size() < 3) {
+      const auto began = Clock::now();
+      PERGOLA_RETURN_IF_ERROR(runner.Run(inputs).status());
+      seconds.push_back(std::chrono::duration<double>(Clock::now() - began).count());
+      total += seconds.back();
+    }
+    const auto calls = static_cast<double>(seconds.size());
+    cell->tokens_per_s = static_cast<double>(cell->length * cell->batch) * calls / total;
+    const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+    std::nth_element(seconds.begin(), middle, seconds.end());
+    cell->ms_p50 = *middle * 1e3;
+    return OkStatus();
+  }
+
+  Status Check(engine::LocalRunner& runner, std::span<const engine::SequenceInput> inputs,
+               EngineBenchCell* cell) {
+    PERGOLA_ASSIGN_OR_RETURN(const Rows together, RunTexts(runner, inputs));
+    for (size_t index = 0; index < inputs.size(); ++index) {
+      PERGOLA_ASSIGN_OR_RETURN(const Rows alone, RunTexts(runner, inputs.subspan(index, 1)));
+      if (alone[0] != together[index]) {
+        return InternalError("the vector of text " + std::to_string(index) +
+                             " depends on its batch");
+      }
+    }
+    std::vector<float>& expected = reference_rows_[cell->length];
+    if (expected.empty()) {
+      engine::LocalRunner reference(*reference_);
+      PERGOLA_ASSIGN_OR_RETURN(Rows rows, RunTexts(reference, inputs.first(1)));
+      expected = std::move(rows[0]);
+    }
+    cell->vector = together[0];
+    cell->cosine = Cosine(together[0], expected);
+    if (!(cell->cosine >= kLeastCosine)) {
+      return InternalError("cosine to the reference kernels is " + std::to_string(cell->cosine) +
+                           ", expected at least " + std::to_string(kLeastCosine));
+    }
+    return OkStatus();
+  }
+
+  const EngineBenchOptions& options_;
+  const std::function<void(const EngineBenchCell&)>& report_;
+  std::unique_ptr<engine::Model> reference_;
+  std::map<int64_t, std::vector<float>> reference_rows_;  // of text 0, by length
+};
+
+}  // namespace
+
+std::string BenchText(int64_t index, int64_t words) {
+  std::string text = "text " + std::to_string(index) + ":";
+  uint64_t state = static_cast<uint64_t>(index) * 0x9e3779b97f4a7c15u + 1;
+  for (int64_t word = 0; word < words; ++word) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    text.append(" ").append(kWords[state >> 58]);
+  }
+  return text;
+}
+
+Status BenchEngine(const EngineBenchOptions& options,
+                   const std::function<void(const EngineBenchCell& cell)>& report) {
+  return EngineBench(options, report).Run();
+}
+
+}  // namespace pergola::cli

@@ -1,0 +1,51 @@
+// How fast a model computes, cell by cell: so many texts of so many tokens on so many threads.
+//
+//   EngineBenchOptions options{.path = "model.gguf", .lengths = {8, 128}, .batches = {1, 32}};
+//   PERGOLA_RETURN_IF_ERROR(BenchEngine(options, [](const EngineBenchCell& cell) { ... }));
+//
+// Texts are distinct and there is no cache. A cell's vectors are checked before its time counts:
+// that of its first text against the reference kernels, every text's against the same text alone,
+// bit for bit. Not the server's speed: no scheduler, no network.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/ops_types.h"
+#include "pergola/status.h"
+
+namespace pergola::cli {
+
+struct EngineBenchOptions {
+  std::string path;                             // a model's folder or a .gguf file
+  std::vector<int64_t> lengths = {8, 32, 128};  // tokens of a text, special tokens included
+  std::vector<int64_t> batches = {1, 32};       // texts of a call
+  std::vector<int> threads = {1, 2};
+  std::chrono::duration<double> seconds{3};  // of a cell, after warming up
+  kernels::ActivationPrecision activations = kernels::ActivationPrecision::kAuto;
+};
+
+struct EngineBenchCell {
+  int64_t length = 0;
+  int64_t batch = 0;
+  int threads = 0;
+  double tokens_per_s = 0;    // of all calls
+  double ms_p50 = 0;          // of a call
+  double cosine = 0;          // of the first text's vector to the reference kernels'
+  std::string numeric_class;  // of the products
+  std::vector<int32_t> ids;   // of the first text
+  std::vector<float> vector;  // its row, not normalised
+};
+
+// Calls `report` after every cell, in the order threads, lengths, batches. Lengths over the model's
+// limit are left out. Errors: of loading; INTERNAL when a vector is wrong, naming the cell.
+Status BenchEngine(const EngineBenchOptions& options,
+                   const std::function<void(const EngineBenchCell& cell)>& report);
+
+// A text of `index`'s own with at least `words` words: the same in every run.
+std::string BenchText(int64_t index, int64_t words);
+
+}  // namespace pergola::cli
