@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <numeric>
 #include <utility>
 
 namespace pergola::engine {
@@ -74,6 +74,8 @@ Status LocalRunner::Flatten(std::span<const SequenceInput> batch) {
   cu_pooled_.assign(1, 0);
   first_pooled_.assign(1, 0);
   pooled_rows_.clear();
+  // RoBERTa and its kin have one type, or none.
+  const bool has_second_type = model_.config().num_token_types > 1;
   for (size_t index = 0; index < batch.size(); ++index) {
     PERGOLA_RETURN_IF_ERROR(Check(batch[index], index));
     const Sequence& sequence = *batch[index].sequence;
@@ -82,7 +84,8 @@ Status LocalRunner::Flatten(std::span<const SequenceInput> batch) {
     ids_.insert(ids_.end(), sequence.ids.begin(), sequence.ids.end());
     for (int32_t position = 0; position < tokens; ++position) {
       positions_.push_back(position);
-      type_ids_.push_back(sequence.second_text > 0 && position >= sequence.second_text ? 1 : 0);
+      const bool second = sequence.second_text > 0 && position >= sequence.second_text;
+      type_ids_.push_back(second && has_second_type ? 1 : 0);
     }
     cu_seqlens_.push_back(start + tokens);
     const TokenSpan whole{0, tokens};
@@ -99,25 +102,35 @@ Status LocalRunner::Flatten(std::span<const SequenceInput> batch) {
   return OkStatus();
 }
 
-ConstF32Matrix LocalRunner::PoolAndProject(ConstF32Matrix hidden) {
-  kernels::Ops& ops = model_.ops();
+ConstF32Matrix LocalRunner::PoolSpans(kernels::PoolingKind pooling, ConstF32Matrix hidden) {
   const kernels::RaggedView ragged{cu_pooled_};
   const F32Matrix all = workspace_.Get(Workspace::kPooled, ragged.num_sequences(), hidden.cols);
-  ops.Pool(hidden, ragged, model_.pipeline().pooling, all);
+  model_.ops().Pool(hidden, ragged, pooling, all);
   // Rows of gaps between spans are dropped; in place, as rows only move up.
   for (size_t row = 0; row < pooled_rows_.size(); ++row) {
     const auto to = static_cast<int64_t>(row);
     if (pooled_rows_[row] != to) std::copy_n(all.row(pooled_rows_[row]), all.cols, all.row(to));
   }
-  F32Matrix rows = all.slice(0, static_cast<int64_t>(pooled_rows_.size()));
-  Workspace::Slot slot = Workspace::kDenseA;
-  for (const DenseLayer& layer : model_.dense()) {
-    const F32Matrix next = workspace_.Get(slot, rows.rows, layer.linear.weight->outputs());
-    ops.Linear(rows, *layer.linear.weight, layer.linear.bias_data(), layer.activation, next);
-    rows = next;
-    slot = slot == Workspace::kDenseA ? Workspace::kDenseB : Workspace::kDenseA;
-  }
+  return all.slice(0, static_cast<int64_t>(pooled_rows_.size()));
+}
+
+ConstF32Matrix LocalRunner::HeadInput(const Head& head, ConstF32Matrix hidden) {
+  if (IsPerToken(head.kind())) return hidden;
+  if (head.kind() == OutputKind::kEmbedding) return PoolSpans(head.pooling(), hidden);
+  const kernels::RaggedView sequences{cu_seqlens_};
+  const F32Matrix rows = workspace_.Get(Workspace::kPooled, sequences.num_sequences(), hidden.cols);
+  model_.ops().Pool(hidden, sequences, head.pooling(), rows);
   return rows;
+}
+
+ConstF32Matrix LocalRunner::RowsOf(size_t index, OutputKind kind, ConstF32Matrix rows) const {
+  if (IsPerToken(kind)) {
+    return rows.slice(cu_seqlens_[index], cu_seqlens_[index + 1] - cu_seqlens_[index]);
+  }
+  if (kind == OutputKind::kEmbedding) {
+    return rows.slice(first_pooled_[index], first_pooled_[index + 1] - first_pooled_[index]);
+  }
+  return rows.slice(static_cast<int64_t>(index), 1);
 }
 
 Result<std::unique_ptr<Outputs>> LocalRunner::Run(std::span<const SequenceInput> batch) {
@@ -128,31 +141,31 @@ Result<std::unique_ptr<Outputs>> LocalRunner::Run(std::span<const SequenceInput>
   const F32Matrix hidden =
       workspace_.Get(Workspace::kHidden, input.num_tokens(), model_.hidden_width());
   PERGOLA_RETURN_IF_ERROR(model_.encoder().Forward(input, workspace_, hidden, observer_));
-  const ConstF32Matrix pooled = PoolAndProject(hidden);
 
-  size_t total = 0;
+  std::array<size_t, kNumOutputKinds> totals = {};
   for (const SequenceInput& sequence : batch) {
     for (const OutputKind kind : kOutputKinds) {
       if (!sequence.outputs.Has(kind)) continue;
-      total += static_cast<size_t>(sequence.sequence->rows(kind) * width(kind));
+      totals[static_cast<size_t>(kind)] +=
+          static_cast<size_t>(sequence.sequence->rows(kind) * width(kind));
     }
   }
-  std::vector<float> values(total);
+  std::vector<float> values(std::accumulate(totals.begin(), totals.end(), size_t{0}));
   std::vector<HostOutputs::ByKind> rows(batch.size());
   float* next = values.data();
-  for (size_t index = 0; index < batch.size(); ++index) {
-    const auto take = [&](OutputKind kind, ConstF32Matrix source) {
-      if (!batch[index].outputs.Has(kind)) return;
+  for (const OutputKind kind : kOutputKinds) {
+    if (totals[static_cast<size_t>(kind)] == 0) continue;
+    ConstF32Matrix output = hidden;
+    if (const Head* head = model_.FindHead(kind); head != nullptr) {
+      output = head->Apply(model_.ops(), workspace_, HeadInput(*head, hidden));
+    }
+    for (size_t index = 0; index < batch.size(); ++index) {
+      if (!batch[index].outputs.Has(kind)) continue;
+      const ConstF32Matrix source = RowsOf(index, kind, output);
       std::copy_n(source.data, source.rows * source.cols, next);  // both contiguous
       rows[index][static_cast<size_t>(kind)] = ConstF32Matrix(next, source.rows, source.cols);
       next += source.rows * source.cols;
-    };
-    const int64_t first_pooled = first_pooled_[index];
-    take(OutputKind::kEmbedding,
-         pooled.slice(first_pooled, first_pooled_[index + 1] - first_pooled));
-    take(OutputKind::kTokenVectors,
-         ConstF32Matrix(hidden).slice(cu_seqlens_[index],
-                                      cu_seqlens_[index + 1] - cu_seqlens_[index]));
+    }
   }
   return std::unique_ptr<Outputs>(new HostOutputs(std::move(values), std::move(rows)));
 }

@@ -36,8 +36,12 @@ class LocalRunner : public Runner {
  private:
   Status Check(const SequenceInput& input, size_t index) const;
   Status Flatten(std::span<const SequenceInput> batch);
-  // One row per entry of pooled_rows_.
-  ConstF32Matrix PoolAndProject(ConstF32Matrix hidden);
+  // What a head of `kind` takes: rows of tokens, a row per entry of pooled_rows_ (embeddings), or a
+  // row per sequence.
+  ConstF32Matrix HeadInput(const Head& head, ConstF32Matrix hidden);
+  ConstF32Matrix PoolSpans(kernels::PoolingKind pooling, ConstF32Matrix hidden);
+  // Which rows of HeadInput belong to sequence `index`.
+  ConstF32Matrix RowsOf(size_t index, OutputKind kind, ConstF32Matrix rows) const;
 
   const Model& model_;
   models::Workspace workspace_;

@@ -37,7 +37,7 @@ Result<std::unique_ptr<Model>> Model::Load(const std::string& path, const ModelO
   const ThreadPool::Pass pass(model->ops_->threads());  // weights are repacked in parallel
   PERGOLA_ASSIGN_OR_RETURN(
       model->encoder_, models::LoadEncoder(model->config_, *model->source_, *model->ops_, linear));
-  PERGOLA_RETURN_IF_ERROR(model->ReadDense(linear));
+  PERGOLA_RETURN_IF_ERROR(model->LoadHeads(linear));
   if (static_cast<int64_t>(model->tokenizer_->num_added_tokens(false)) >=
       model->pipeline_.max_tokens) {
     return InvalidArgumentError(path + ": a limit of " +
@@ -50,8 +50,8 @@ Result<std::unique_ptr<Model>> Model::Load(const std::string& path, const ModelO
 
 Status Model::ReadDirectory(const std::string& path) {
   PERGOLA_ASSIGN_OR_RETURN(config_, models::ReadHfConfig(path + "/config.json"));
-  PERGOLA_ASSIGN_OR_RETURN(pipeline_, models::ReadSentencePipeline(path, config_));
   PERGOLA_ASSIGN_OR_RETURN(source_, formats::OpenTensorSource(path));
+  PERGOLA_ASSIGN_OR_RETURN(pipeline_, models::ReadSentencePipeline(path, config_, *source_));
   PERGOLA_ASSIGN_OR_RETURN(tokenizer_, tokenizers::LoadTokenizerJson(path + "/tokenizer.json"));
   return OkStatus();
 }
@@ -68,45 +68,42 @@ Status Model::ReadGguf(const std::string& path) {
   return OkStatus();
 }
 
-Status Model::ReadDense(kernels::LinearOptions options) {
-  int64_t width = encoder_->hidden_width();
-  for (const models::DenseConfig& config : pipeline_.dense) {
-    const std::string name = config.tensor.empty() ? config.directory : config.tensor;
-    if (config.in_features != width) {
-      return InvalidArgumentError("dense layer '" + name + "' takes " +
-                                  std::to_string(config.in_features) + " values, it gets " +
-                                  std::to_string(width));
-    }
-    const formats::TensorSource* source = source_.get();
-    std::string prefix = "linear";
-    if (config.tensor.empty()) {
-      PERGOLA_ASSIGN_OR_RETURN(auto opened, formats::OpenTensorSource(config.directory));
-      dense_sources_.push_back(std::move(opened));
-      source = dense_sources_.back().get();
-    } else {
-      prefix = config.tensor.substr(0, config.tensor.rfind(".weight"));
-    }
-    models::WeightReader reader(*source, *ops_, options);
-    DenseLayer layer;
-    layer.activation = config.activation;
-    PERGOLA_ASSIGN_OR_RETURN(
-        layer.linear, reader.Linear(prefix, config.out_features, config.in_features, config.bias));
-    facts_.owned_bytes += static_cast<int64_t>(reader.owned_bytes());
-    dense_.push_back(std::move(layer));
-    width = config.out_features;
+Status Model::LoadHeads(kernels::LinearOptions options) {
+  const HeadContext context{*source_, *tokenizer_, *ops_, options, hidden_width()};
+  for (const models::HeadConfig& config : pipeline_.heads) {
+    PERGOLA_ASSIGN_OR_RETURN(Head head, Head::Load(config, context));
+    facts_.owned_bytes += static_cast<int64_t>(head.owned_bytes());
+    heads_.push_back(std::move(head));
   }
+  return NameLabels();
+}
+
+Status Model::NameLabels() {
+  std::vector<std::string>& labels = pipeline_.classifier.labels;
+  const int64_t outputs = width(OutputKind::kLogits);
+  const auto named = static_cast<int64_t>(labels.size());
+  if (named != 0 && named != outputs) {
+    return InvalidArgumentError("the configuration names " + std::to_string(named) +
+                                " labels, the classification head has " + std::to_string(outputs) +
+                                " outputs");
+  }
+  for (int64_t label = named; label < outputs; ++label) {
+    labels.push_back("LABEL_" + std::to_string(label));
+  }
+  if (outputs == 1) pipeline_.classifier.function = models::ScoreFunction::kSigmoid;
   return OkStatus();
 }
 
+const Head* Model::FindHead(OutputKind kind) const {
+  const auto head = std::find_if(heads_.begin(), heads_.end(),
+                                 [&](const Head& each) { return each.kind() == kind; });
+  return head == heads_.end() ? nullptr : &*head;
+}
+
 int64_t Model::width(OutputKind kind) const {
-  switch (kind) {
-    case OutputKind::kEmbedding:
-      return dense_.empty() ? encoder_->hidden_width() : dense_.back().linear.weight->outputs();
-    case OutputKind::kTokenVectors:
-      return encoder_->hidden_width();
-    default:
-      return 0;
-  }
+  if (kind == OutputKind::kTokenVectors) return hidden_width();
+  const Head* head = FindHead(kind);
+  return head == nullptr ? 0 : head->width();
 }
 
 void Model::CollectFacts(kernels::ActivationPrecision activations) {
@@ -129,7 +126,9 @@ void Model::CollectFacts(kernels::ActivationPrecision activations) {
     }
   };
   count(*source_);
-  for (const auto& source : dense_sources_) count(*source);
+  for (const Head& head : heads_) {
+    for (const auto& source : head.sources()) count(*source);
+  }
   const auto most = std::max_element(matrices.begin(), matrices.end());
   const auto dtype = static_cast<DType>(most - matrices.begin());
   facts_.quantisation = std::string(DTypeName(dtype));

@@ -1,5 +1,4 @@
-// A checkpoint made ready to run: mapped weights, encoder, the layers after it, tokenizer and
-// limits.
+// A checkpoint made ready to run: mapped weights, encoder, heads, tokenizer and limits.
 //
 //   PERGOLA_ASSIGN_OR_RETURN(auto model, engine::Model::Load("models/all-MiniLM-L6-v2", {}));
 //   engine::LocalRunner runner(*model);
@@ -13,13 +12,13 @@
 #include <vector>
 
 #include "core/sequence.h"
+#include "engine/heads.h"
 #include "formats/tensor_source.h"
 #include "kernels/ops.h"
 #include "kernels/select.h"
 #include "models/config.h"
 #include "models/encoder.h"
 #include "models/pipeline_config.h"
-#include "models/weight_reader.h"
 #include "pergola/status.h"
 #include "tokenizers/tokenizer.h"
 
@@ -30,12 +29,6 @@ struct ModelOptions {
   // kF32: quantised weights are widened and computed in f32 (the reference mode, `--activations
   // f32`).
   kernels::ActivationPrecision activations = kernels::ActivationPrecision::kAuto;
-};
-
-// A layer after pooling.
-struct DenseLayer {
-  models::LinearLayer linear;
-  kernels::Epilogue activation = kernels::Epilogue::kNone;
 };
 
 // Facts for people: `doctor`, /info, /api/show.
@@ -60,7 +53,8 @@ class Model {
   const models::ModelConfig& config() const { return config_; }
   const models::PipelineConfig& pipeline() const { return pipeline_; }
   const models::Encoder& encoder() const { return *encoder_; }
-  const std::vector<DenseLayer>& dense() const { return dense_; }
+  // Null when the model does not have that output, or gives the encoder's rows as they are.
+  const Head* FindHead(OutputKind kind) const;
   const std::shared_ptr<const tokenizers::Tokenizer>& tokenizer() const { return tokenizer_; }
   const ModelFacts& facts() const { return facts_; }
   kernels::Ops& ops() const { return *ops_; }
@@ -73,16 +67,17 @@ class Model {
   Model() = default;
   Status ReadDirectory(const std::string& path);
   Status ReadGguf(const std::string& path);
-  Status ReadDense(kernels::LinearOptions options);
+  Status LoadHeads(kernels::LinearOptions options);
+  // One label per output of the classification head, "LABEL_0" and on where the file names none.
+  Status NameLabels();
   void CollectFacts(kernels::ActivationPrecision activations);
 
   std::unique_ptr<kernels::Ops> ops_;
   std::unique_ptr<formats::TensorSource> source_;
-  std::vector<std::unique_ptr<formats::TensorSource>> dense_sources_;
   models::ModelConfig config_;
   models::PipelineConfig pipeline_;
   std::unique_ptr<models::Encoder> encoder_;
-  std::vector<DenseLayer> dense_;
+  std::vector<Head> heads_;
   std::shared_ptr<const tokenizers::Tokenizer> tokenizer_;  // second owner: the text model above
   ModelFacts facts_;
 };

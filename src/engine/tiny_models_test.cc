@@ -9,6 +9,7 @@
 #include <cmath>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/local_runner.h"
@@ -26,13 +27,34 @@ struct Hidden {
 
 struct Golden {
   std::vector<Sequence> sequences;
-  std::vector<std::string> texts;
+  std::vector<std::string> texts;  // empty for pairs
+  std::vector<std::pair<std::string, std::string>> pairs;
   std::vector<Hidden> hidden;
   std::vector<float> vectors;
   std::vector<float> hidden_values;
   int64_t width = 0;
   bool normalised = false;
 };
+
+// Texts or pairs, and where the second text of each pair begins.
+void ReadTexts(const simdjson::dom::element& root, Golden* golden) {
+  if (root["pairs"].error() != simdjson::SUCCESS) {
+    for (const simdjson::dom::element text : root["texts"].get_array()) {
+      golden->texts.emplace_back(std::string_view(text));
+    }
+    return;
+  }
+  for (const simdjson::dom::element pair : root["pairs"].get_array()) {
+    golden->pairs.emplace_back(std::string_view(pair["query"]), std::string_view(pair["passage"]));
+  }
+  if (root["token_type_ids"].error() != simdjson::SUCCESS) return;
+  size_t index = 0;
+  for (const simdjson::dom::element row : root["token_type_ids"].get_array()) {
+    int32_t zeros = 0;
+    for (const int64_t type : row.get_array()) zeros += type == 0 ? 1 : 0;
+    golden->sequences[index++].second_text = zeros;
+  }
+}
 
 Golden ReadGolden(const std::string& directory) {
   simdjson::dom::parser parser;
@@ -42,12 +64,13 @@ Golden ReadGolden(const std::string& directory) {
     Sequence& sequence = golden.sequences.emplace_back();
     for (const int64_t id : row.get_array()) sequence.ids.push_back(static_cast<int32_t>(id));
   }
-  for (const simdjson::dom::element text : root["texts"].get_array()) {
-    golden.texts.emplace_back(std::string_view(text));
-  }
-  for (const simdjson::dom::element row : root["hidden"]["rows"].get_array()) {
-    golden.hidden.push_back({static_cast<size_t>(int64_t(row["text_index"])),
-                             int64_t(row["shape"].get_array().at(0)), int64_t(row["row_offset"])});
+  ReadTexts(root, &golden);
+  if (root["hidden"].error() == simdjson::SUCCESS) {
+    for (const simdjson::dom::element row : root["hidden"]["rows"].get_array()) {
+      golden.hidden.push_back({static_cast<size_t>(int64_t(row["text_index"])),
+                               int64_t(row["shape"].get_array().at(0)),
+                               int64_t(row["row_offset"])});
+    }
   }
   golden.width = int64_t(root["shape"].get_array().at(1));
   golden.normalised = root["normalize"].is_bool() && bool(root["normalize"]);
@@ -79,10 +102,10 @@ class TinyModelPerIsaTest : public ::testing::TestWithParam<const char*> {
     EXPECT_TRUE(outputs.ok()) << outputs.status().ToString();
     std::vector<std::vector<float>> rows;
     for (size_t index = 0; index < batch.size(); ++index) {
-      const OutputKind kind = batch[index].outputs.Has(OutputKind::kEmbedding)
-                                  ? OutputKind::kEmbedding
-                                  : OutputKind::kTokenVectors;
-      const auto row = (*outputs)->Rows(static_cast<int64_t>(index), kind);
+      const auto kind =
+          std::find_if(kOutputKinds.begin(), kOutputKinds.end(),
+                       [&](OutputKind each) { return batch[index].outputs.Has(each); });
+      const auto row = (*outputs)->Rows(static_cast<int64_t>(index), *kind);
       rows.emplace_back(row->data, row->data + row->rows * row->cols);
     }
     return rows;
@@ -202,13 +225,63 @@ TEST_P(TinyModelPerIsaTest, SpansArePooledApart) {
     const ConstF32Matrix row = *(*outputs)->Rows(index, OutputKind::kEmbedding);
     EXPECT_EQ(std::vector<float>(row.data, row.data + row.cols), alone);
   }
-  if (!model_->dense().empty() || model_->pipeline().pooling != kernels::PoolingKind::kMean) return;
+  const models::HeadConfig& head = *model_->pipeline().FindHead(OutputKind::kEmbedding);
+  if (!head.layers.empty() || head.pooling != kernels::PoolingKind::kMean) return;
   for (size_t span = 0; span < spanned.spans.size(); ++span) {
     const auto [begin, end] = spanned.spans[span];
     for (int64_t col = 0; col < rows.cols; ++col) {
       double sum = 0;
       for (int32_t token = begin; token < end; ++token) sum += hidden.row(token)[col];
       EXPECT_NEAR(rows.row(static_cast<int64_t>(span))[col], sum / (end - begin), 1e-5);
+    }
+  }
+}
+
+class TinyClassifierPerIsaTest : public TinyModelPerIsaTest {};
+
+TEST_P(TinyClassifierPerIsaTest, PairsAreTokenisedAsTheReferenceDoes) {
+  tokenizers::EncodeOptions options;
+  options.max_tokens = static_cast<size_t>(model_->pipeline().max_tokens);
+  tokenizers::Encoding encoding;
+  for (size_t index = 0; index < golden_.pairs.size(); ++index) {
+    const auto& [query, passage] = golden_.pairs[index];
+    ASSERT_TRUE(model_->tokenizer()->EncodePair(query, passage, options, &encoding).ok());
+    EXPECT_EQ(encoding.ids, golden_.sequences[index].ids) << "pair " << index;
+  }
+}
+
+TEST_P(TinyClassifierPerIsaTest, LogitsAgreeWithTheReference) {
+  ASSERT_EQ(model_->width(OutputKind::kLogits), golden_.width);
+  EXPECT_EQ(model_->width(OutputKind::kEmbedding), 0);
+  EXPECT_EQ(model_->pipeline().classifier.labels.size(), static_cast<size_t>(golden_.width));
+  for (size_t index = 0; index < golden_.sequences.size(); ++index) {
+    const auto rows = RunBatch(*model_, {{&golden_.sequences[index], {OutputKind::kLogits}}});
+    for (int64_t label = 0; label < golden_.width; ++label) {
+      EXPECT_NEAR(
+          rows[0][static_cast<size_t>(label)],
+          golden_.vectors[index * static_cast<size_t>(golden_.width) + static_cast<size_t>(label)],
+          1e-4)
+          << "pair " << index;
+    }
+  }
+}
+
+TEST_P(TinyClassifierPerIsaTest, LogitsDependNeitherOnTheBatchNorOnThreads) {
+  const OutputSet both = {OutputKind::kTokenVectors, OutputKind::kLogits};
+  std::vector<SequenceInput> batch;
+  std::vector<std::vector<float>> alone;
+  for (const Sequence& sequence : golden_.sequences) {
+    alone.push_back(RunBatch(*model_, {{&sequence, {OutputKind::kLogits}}})[0]);
+    batch.push_back({&sequence, batch.size() % 2 == 0 ? both : OutputSet{OutputKind::kLogits}});
+  }
+  const std::unique_ptr<Model> one_thread = Load(1);
+  for (const Model* model : {model_.get(), one_thread.get()}) {
+    LocalRunner runner(*model);
+    const auto outputs = runner.Run(batch);
+    ASSERT_TRUE(outputs.ok()) << outputs.status().ToString();
+    for (size_t index = 0; index < batch.size(); ++index) {
+      const auto row = (*outputs)->Rows(static_cast<int64_t>(index), OutputKind::kLogits);
+      EXPECT_EQ(std::vector<float>(row->data, row->data + row->cols), alone[index]) << index;
     }
   }
 }
@@ -224,9 +297,13 @@ constexpr const char* kEmbedders[] = {"bert",       "bert-cls", "bert-f16",   "b
 // Causal language models without a pipeline: only their hidden states have a reference here.
 constexpr const char* kLanguageModels[] = {"llama-spm-rope3", "gemma3-causal"};
 
+constexpr const char* kClassifiers[] = {"bert-classifier"};
+
 INSTANTIATE_TEST_SUITE_P(Tiny, TinyModelPerIsaTest, ::testing::ValuesIn(kEmbedders), TestName);
 INSTANTIATE_TEST_SUITE_P(Tiny, TinyEmbedderPerIsaTest, ::testing::ValuesIn(kEmbedders), TestName);
 INSTANTIATE_TEST_SUITE_P(TinyLanguage, TinyModelPerIsaTest, ::testing::ValuesIn(kLanguageModels),
+                         TestName);
+INSTANTIATE_TEST_SUITE_P(Tiny, TinyClassifierPerIsaTest, ::testing::ValuesIn(kClassifiers),
                          TestName);
 
 }  // namespace

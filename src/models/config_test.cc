@@ -6,8 +6,6 @@
 #include <fstream>
 #include <string>
 
-#include "models/pipeline_config.h"
-
 namespace pergola::models {
 namespace {
 
@@ -173,20 +171,6 @@ TEST_F(ConfigTest, ReadsModernBertInBothSpellings) {
   EXPECT_EQ(recent->rope_local.base, 2e4);
 }
 
-TEST_F(ConfigTest, AssumesAPipelineWhereNoneIsDeclared) {
-  const auto pplx = ReadHfConfig(Tiny("qwen3-bidir/config.json"));
-  const auto pipeline = ReadSentencePipeline(Tiny("qwen3-bidir"), *pplx);
-  ASSERT_TRUE(pipeline.ok()) << pipeline.status().ToString();
-  EXPECT_EQ(pipeline->pooling, kernels::PoolingKind::kMean);
-  EXPECT_FALSE(pipeline->normalise);
-  EXPECT_EQ(pipeline->output, OutputConvention::kTanhInt8);
-  const auto llama = ReadHfConfig(Tiny("llama/config.json"));
-  const auto last = ReadSentencePipeline(Tiny("llama"), *llama);
-  EXPECT_EQ(last->pooling, kernels::PoolingKind::kLastToken);
-  EXPECT_TRUE(last->normalise);
-  EXPECT_EQ(last->output, OutputConvention::kScaled);
-}
-
 TEST_F(ConfigTest, NamesWhatIsWrong) {
   const auto message = [&](const std::string& from, const std::string& to) {
     std::string text = kBert;
@@ -205,38 +189,6 @@ TEST_F(ConfigTest, NamesWhatIsWrong) {
   EXPECT_NE(message("\"hidden_size\": 8", "\"hidden_size\": -8").find("'hidden_size' is -8"),
             std::string::npos);
   EXPECT_NE(message("\"vocab_size\": 10", "\"vocab\": 10").find("'vocab_size' is missing"),
-            std::string::npos);
-}
-
-TEST_F(ConfigTest, ReadsTheSentencePipeline) {
-  const auto config = ReadHfConfig(Tiny("gemma3-embed/config.json"));
-  const auto pipeline = ReadSentencePipeline(Tiny("gemma3-embed"), *config);
-  ASSERT_TRUE(pipeline.ok()) << pipeline.status().ToString();
-  EXPECT_EQ(pipeline->dense.size(), 2u);
-  EXPECT_TRUE(pipeline->normalise);
-  EXPECT_EQ(pipeline->max_tokens, 512);
-  EXPECT_EQ(pipeline->prompts.at("query"), "task: search result | query: ");
-  const auto cls = ReadSentencePipeline(Tiny("bert-cls"), *config);
-  EXPECT_EQ(cls->pooling, kernels::PoolingKind::kCls);
-}
-
-TEST_F(ConfigTest, RefusesModulesThatLeaveTheFolderOrAreUnknown) {
-  const auto config = ReadHfConfig(Write("config.json", kBert));
-  Write("modules.json", R"([{"path": "../x", "type": "sentence_transformers.models.Pooling"}])");
-  EXPECT_NE(ReadSentencePipeline(directory_.string(), *config)
-                .status()
-                .message()
-                .find("leaves the model's folder"),
-            std::string::npos);
-  Write("modules.json", R"([{"path": "", "type": "sentence_transformers.models.LSTM"}])");
-  EXPECT_EQ(ReadSentencePipeline(directory_.string(), *config).status().code(),
-            StatusCode::kUnimplemented);
-  Write("modules.json", R"([{"path": "p", "type": "sentence_transformers.models.Pooling"}])");
-  Write("p/config.json", R"({"pooling_mode_max_tokens": true})");
-  EXPECT_NE(ReadSentencePipeline(directory_.string(), *config)
-                .status()
-                .message()
-                .find("'pooling_mode_max_tokens' is not supported"),
             std::string::npos);
 }
 

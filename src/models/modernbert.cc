@@ -195,8 +195,7 @@ AttentionSettings ModernBertEncoder::Attention(size_t layer) const {
 }
 
 void ModernBertEncoder::Norm(ConstF32Matrix x, const NormLayer& norm, F32Matrix y) const {
-  ops_.LayerNorm(x, norm.weight.data(), norm.bias.empty() ? nullptr : norm.bias.data(),
-                 config_.norm_epsilon, y);
+  ops_.LayerNorm(x, norm.weight.data(), norm.bias_data(), config_.norm_epsilon, y);
 }
 
 Status ModernBertEncoder::Forward(const Batch& batch, Workspace& workspace, F32Matrix hidden,

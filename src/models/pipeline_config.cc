@@ -40,32 +40,26 @@ Result<PoolingKind> ReadPooling(const std::string& path) {
   return UnimplementedError(path + ": '" + modes[0] + "' is not supported");
 }
 
-Result<DenseConfig> ReadDense(const std::string& directory) {
-  const std::string path = directory + "/config.json";
-  PERGOLA_ASSIGN_OR_RETURN(const JsonObject json, JsonObject::Read(path));
-  DenseConfig dense;
-  dense.directory = directory;
-  PERGOLA_ASSIGN_OR_RETURN(dense.in_features, json.RequireInt("in_features", 1, 1 << 16));
-  PERGOLA_ASSIGN_OR_RETURN(dense.out_features, json.RequireInt("out_features", 1, 1 << 16));
-  dense.bias = json.Bool("bias").value_or(true);
-  // A Python class path: torch.nn.modules.linear.Identity, torch.nn.modules.activation.Tanh.
-  const std::string activation =
+// A Python class path: torch.nn.modules.linear.Identity, torch.nn.modules.activation.Tanh.
+Result<Epilogue> ReadActivationClass(const JsonObject& json) {
+  const std::string path =
       json.String("activation_function").value_or("torch.nn.modules.activation.Tanh");
-  const std::string_view name =
-      std::string_view(activation).substr(activation.find_last_of('.') + 1);
-  if (name == "Identity") {
-    dense.activation = Epilogue::kNone;
-  } else if (name == "Tanh") {
-    dense.activation = Epilogue::kTanh;
-  } else if (name == "ReLU") {
-    dense.activation = Epilogue::kRelu;
-  } else if (name == "GELU") {
-    dense.activation = Epilogue::kGeluErf;
-  } else if (name == "SiLU") {
-    dense.activation = Epilogue::kSilu;
-  } else {
-    return UnimplementedError(path + ": activation '" + activation + "' is not supported");
-  }
+  const std::string_view name = std::string_view(path).substr(path.find_last_of('.') + 1);
+  if (name == "Identity") return Epilogue::kNone;
+  if (name == "Tanh") return Epilogue::kTanh;
+  if (name == "ReLU") return Epilogue::kRelu;
+  if (name == "GELU") return Epilogue::kGeluErf;
+  if (name == "SiLU") return Epilogue::kSilu;
+  return UnimplementedError(json.name() + ": activation '" + path + "' is not supported");
+}
+
+Result<HeadLayerConfig> ReadDense(const std::string& directory) {
+  PERGOLA_ASSIGN_OR_RETURN(const JsonObject json, JsonObject::Read(directory + "/config.json"));
+  HeadLayerConfig dense{.file = directory, .linear = "linear"};
+  PERGOLA_ASSIGN_OR_RETURN(dense.inputs, json.RequireInt("in_features", 1, 1 << 16));
+  PERGOLA_ASSIGN_OR_RETURN(dense.outputs, json.RequireInt("out_features", 1, 1 << 16));
+  dense.bias = json.Bool("bias").value_or(true);
+  PERGOLA_ASSIGN_OR_RETURN(dense.activation, ReadActivationClass(json));
   return dense;
 }
 
@@ -80,21 +74,23 @@ Result<std::string> ModuleDirectory(const std::string& directory, const JsonObje
   return (fs::path(directory) / relative).string();
 }
 
+// Pooling, then Dense layers: an embedding. Dense layers alone: a vector per token.
 Status ReadModules(const std::string& directory, PipelineConfig* pipeline) {
   PERGOLA_ASSIGN_OR_RETURN(const std::vector<JsonObject> modules,
                            JsonObject::ReadArray(directory + "/modules.json"));
-  bool pooled = false;
+  HeadConfig head{.kind = OutputKind::kMultiVector};
   for (const JsonObject& module : modules) {
     PERGOLA_ASSIGN_OR_RETURN(const std::string folder, ModuleDirectory(directory, module));
     const std::string type = module.String("type").value_or("");
     const std::string_view name = std::string_view(type).substr(type.find_last_of('.') + 1);
+    const bool pooled = head.kind == OutputKind::kEmbedding;
     if (name == "Transformer") continue;
-    if (name == "Pooling") {
-      PERGOLA_ASSIGN_OR_RETURN(pipeline->pooling, ReadPooling(folder + "/config.json"));
-      pooled = true;
-    } else if (name == "Dense" && pooled && !pipeline->normalise) {
-      PERGOLA_ASSIGN_OR_RETURN(DenseConfig dense, ReadDense(folder));
-      pipeline->dense.push_back(std::move(dense));
+    if (name == "Pooling" && head.layers.empty()) {
+      head.kind = OutputKind::kEmbedding;
+      PERGOLA_ASSIGN_OR_RETURN(head.pooling, ReadPooling(folder + "/config.json"));
+    } else if (name == "Dense" && !pipeline->normalise) {
+      PERGOLA_ASSIGN_OR_RETURN(HeadLayerConfig dense, ReadDense(folder));
+      head.layers.push_back(std::move(dense));
     } else if (name == "Normalize") {
       pipeline->normalise = true;
     } else if (name == "FlexibleQuantizer" && pooled) {
@@ -104,6 +100,10 @@ Status ReadModules(const std::string& directory, PipelineConfig* pipeline) {
                                 "' is not supported in this place");
     }
   }
+  if (head.kind == OutputKind::kMultiVector && head.layers.empty()) {
+    return UnimplementedError(directory + "/modules.json: neither Pooling nor Dense");
+  }
+  pipeline->heads.push_back(std::move(head));
   return OkStatus();
 }
 
@@ -121,9 +121,18 @@ Status ReadPrompts(const std::string& path, PipelineConfig* pipeline) {
   return OkStatus();
 }
 
+// Classifiers and late-interaction models give no embedding unless they declare it; sparse weights
+// come beside one.
+bool EmbedsToo(const PipelineConfig& pipeline) {
+  return pipeline.FindHead(OutputKind::kLogits) == nullptr &&
+         (pipeline.FindHead(OutputKind::kMultiVector) == nullptr ||
+          pipeline.FindHead(OutputKind::kSparse) != nullptr);
+}
+
 // For a folder that does not say.
-void AssumePipeline(const ModelConfig& config, PipelineConfig* pipeline) {
-  pipeline->pooling = config.causal ? PoolingKind::kLastToken : PoolingKind::kMean;
+void AssumeEmbedding(const ModelConfig& config, PipelineConfig* pipeline) {
+  pipeline->heads.push_back(
+      {.pooling = config.causal ? PoolingKind::kLastToken : PoolingKind::kMean});
   pipeline->normalise = true;
   if (config.architecture == "bidirectional_pplx_qwen3") {
     pipeline->normalise = false;
@@ -156,16 +165,30 @@ std::map<std::string, std::string, std::less<>> KnownPrompts(const ModelConfig& 
 
 }  // namespace
 
-Result<PipelineConfig> ReadSentencePipeline(const std::string& directory,
-                                            const ModelConfig& config) {
+const HeadConfig* PipelineConfig::FindHead(OutputKind kind) const {
+  const auto head = std::find_if(heads.begin(), heads.end(),
+                                 [&](const HeadConfig& each) { return each.kind == kind; });
+  return head == heads.end() ? nullptr : &*head;
+}
+
+Result<PipelineConfig> ReadSentencePipeline(const std::string& directory, const ModelConfig& config,
+                                            const formats::TensorSource& source) {
   PipelineConfig pipeline;
   pipeline.max_tokens = config.max_positions;
   pipeline.matryoshka_widths = KnownMatryoshkaWidths(config);
-  if (fs::exists(directory + "/modules.json")) {
-    PERGOLA_RETURN_IF_ERROR(ReadModules(directory, &pipeline));
-  } else {
-    AssumePipeline(config, &pipeline);
+  PERGOLA_ASSIGN_OR_RETURN(const JsonObject config_json,
+                           JsonObject::Read(directory + "/config.json"));
+  const bool declared = fs::exists(directory + "/modules.json");
+  if (declared) PERGOLA_RETURN_IF_ERROR(ReadModules(directory, &pipeline));
+  PERGOLA_ASSIGN_OR_RETURN(std::vector<HeadConfig> heads,
+                           ReadTaskHeads(directory, config_json, config, source));
+  for (HeadConfig& head : heads) {
+    if (pipeline.FindHead(head.kind) == nullptr) pipeline.heads.push_back(std::move(head));
   }
+  if (pipeline.FindHead(OutputKind::kLogits) != nullptr) {
+    PERGOLA_ASSIGN_OR_RETURN(pipeline.classifier, ReadClassifier(config_json, config));
+  }
+  if (!declared && EmbedsToo(pipeline)) AssumeEmbedding(config, &pipeline);
   const std::string limits = directory + "/sentence_bert_config.json";
   if (fs::exists(limits)) {
     PERGOLA_ASSIGN_OR_RETURN(const JsonObject json, JsonObject::Read(limits));
@@ -186,25 +209,25 @@ Result<PipelineConfig> ReadGgufPipeline(const formats::TensorSource& source,
   pipeline.normalise = true;
   pipeline.prompts = KnownPrompts(config);
   // llama.cpp's numbers: 0 none, 1 mean, 2 cls, 3 last, 4 rank.
-  const int64_t pooling = source.GetInt(architecture + ".pooling_type").value_or(1);
-  if (pooling == 1) {
-    pipeline.pooling = PoolingKind::kMean;
-  } else if (pooling == 2) {
-    pipeline.pooling = PoolingKind::kCls;
-  } else if (pooling == 3) {
-    pipeline.pooling = PoolingKind::kLastToken;
-  } else {
+  const int64_t pooling =
+      source.GetInt(architecture + ".pooling_type").value_or(config.causal ? 3 : 1);
+  if (pooling == 4) {
+    PERGOLA_ASSIGN_OR_RETURN(HeadConfig head, ReadGgufClassifierHead(source, config));
+    pipeline.heads.push_back(std::move(head));
+    pipeline.classifier = ReadGgufClassifier(source, config);
+    return pipeline;
+  }
+  if (pooling < 1 || pooling > 3) {
     return UnimplementedError("GGUF pooling_type " + std::to_string(pooling) + " is not supported");
   }
-  for (const char* name : {"dense_2.weight", "dense_3.weight"}) {
-    const formats::TensorInfo* info = source.Find(name);
-    if (info == nullptr) continue;
-    DenseConfig dense;
-    dense.tensor = name;
-    dense.in_features = info->view.cols();
-    dense.out_features = info->view.rows();
-    pipeline.dense.push_back(std::move(dense));
+  HeadConfig head{.pooling = pooling == 1   ? PoolingKind::kMean
+                             : pooling == 2 ? PoolingKind::kCls
+                                            : PoolingKind::kLastToken};
+  for (const char* name : {"dense_2", "dense_3"}) {
+    const formats::TensorInfo* info = source.Find(std::string(name) + ".weight");
+    if (info != nullptr) head.layers.push_back({.linear = name, .bias = false});
   }
+  pipeline.heads.push_back(std::move(head));
   return pipeline;
 }
 

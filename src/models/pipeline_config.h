@@ -1,9 +1,9 @@
-// What happens around the encoder: prompts before it, pooling, dense layers and normalisation
+// What happens around the encoder: prompts before it, heads (pooling, layers) and normalisation
 // after.
 //
 // sentence-transformers folders say so in modules.json and the folders it names; GGUF files in
 // their metadata. A folder without modules.json gets mean pooling (a causal model: the last token)
-// and normalisation (pplx-embed: none).
+// and normalisation (pplx-embed: none), or no embedding when it is a classifier.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,11 @@
 #include <vector>
 
 #include "formats/tensor_source.h"
-#include "kernels/ops_types.h"
 #include "models/config.h"
+#include "models/head_config.h"
 #include "pergola/status.h"
 
 namespace pergola::models {
-
-struct DenseConfig {
-  std::string directory;  // with model.safetensors ("linear.weight", "linear.bias"); HF only
-  std::string tensor;     // name of the weight in the model's own file; GGUF only
-  int64_t in_features = 0;
-  int64_t out_features = 0;
-  bool bias = false;
-  kernels::Epilogue activation = kernels::Epilogue::kNone;
-};
 
 // How a row is read as numbers other than floats.
 enum class OutputConvention {
@@ -37,8 +28,9 @@ enum class OutputConvention {
 };
 
 struct PipelineConfig {
-  kernels::PoolingKind pooling = kernels::PoolingKind::kMean;
-  std::vector<DenseConfig> dense;
+  // At most one of a kind. A model without an embedding head gives no embeddings.
+  std::vector<HeadConfig> heads;
+  // Embeddings are brought to unit length.
   bool normalise = false;
   OutputConvention output = OutputConvention::kScaled;
   // Longest input in tokens, special tokens included; at most what the encoder can take.
@@ -48,13 +40,18 @@ struct PipelineConfig {
   // Widths that the model was trained to be cut to, largest first (Matryoshka); empty: not
   // declared.
   std::vector<int64_t> matryoshka_widths;
+  // Of the logits.
+  ClassifierConfig classifier;
+
+  // Null when there is none.
+  const HeadConfig* FindHead(OutputKind kind) const;
 };
 
 // The encoder's max_positions caps max_tokens. UNIMPLEMENTED naming a module or pooling mode
-// that is not supported.
+// that is not supported. `source` are the model's own tensors.
 // Checkpoints do not declare Matryoshka widths: they are known by architecture and width.
-Result<PipelineConfig> ReadSentencePipeline(const std::string& directory,
-                                            const ModelConfig& config);
+Result<PipelineConfig> ReadSentencePipeline(const std::string& directory, const ModelConfig& config,
+                                            const formats::TensorSource& source);
 Result<PipelineConfig> ReadGgufPipeline(const formats::TensorSource& source,
                                         const ModelConfig& config);
 

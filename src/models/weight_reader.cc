@@ -5,6 +5,13 @@
 #include <utility>
 
 namespace pergola::models {
+namespace {
+
+std::string FullName(const std::string& prefix, const char* part) {
+  return prefix.empty() ? part : prefix + "." + part;
+}
+
+}  // namespace
 
 Result<std::vector<float>> WeightReader::Values(const std::string& name, int64_t rows,
                                                 int64_t cols) {
@@ -60,13 +67,13 @@ Result<LinearLayer> WeightReader::Linear(const std::string& prefix, int64_t outp
 
 Result<LinearLayer> WeightReader::LinearPart(const std::string& prefix, RowRange rows,
                                              int64_t inputs, bool with_bias) {
-  const std::string name = prefix + ".weight";
+  const std::string name = FullName(prefix, "weight");
   PERGOLA_ASSIGN_OR_RETURN(TensorView view, source_.Get(name, Shape{rows.total, inputs}));
   view.data = view.row(rows.first);
   view.shape = Shape{rows.count, inputs};
   PERGOLA_ASSIGN_OR_RETURN(LinearLayer layer, Prepare(name, view));
   if (with_bias) {
-    PERGOLA_ASSIGN_OR_RETURN(layer.bias, Vector(prefix + ".bias", rows.total));
+    PERGOLA_ASSIGN_OR_RETURN(layer.bias, Vector(FullName(prefix, "bias"), rows.total));
     layer.bias.erase(layer.bias.begin(), layer.bias.begin() + rows.first);
     layer.bias.resize(static_cast<size_t>(rows.count));
   }
@@ -76,7 +83,7 @@ Result<LinearLayer> WeightReader::LinearPart(const std::string& prefix, RowRange
 Result<LinearLayer> WeightReader::LinearOfInterleavedHeads(const std::string& prefix,
                                                            int64_t outputs, int64_t inputs,
                                                            int64_t head_width) {
-  const std::string name = prefix + ".weight";
+  const std::string name = FullName(prefix, "weight");
   PERGOLA_ASSIGN_OR_RETURN(TensorView view, source_.Get(name, Shape{outputs, inputs}));
   const auto row_bytes = static_cast<size_t>(view.row_bytes());
   std::vector<std::byte> rows(row_bytes * static_cast<size_t>(outputs));
@@ -87,18 +94,51 @@ Result<LinearLayer> WeightReader::LinearOfInterleavedHeads(const std::string& pr
     std::memcpy(rows.data() + static_cast<size_t>(row) * row_bytes, view.row(head + 2 * k + half),
                 row_bytes);
   }
+  return PrepareOwned(name, view, std::move(rows));
+}
+
+Result<LinearLayer> WeightReader::LinearOfRows(const std::string& prefix,
+                                               std::span<const int32_t> ids, int64_t inputs,
+                                               bool difference) {
+  const std::string name = FullName(prefix, "weight");
+  PERGOLA_ASSIGN_OR_RETURN(const TensorView table, source_.Get(name));
+  if (table.shape.rank != 2 || table.cols() != inputs) {
+    return InvalidArgumentError("tensor '" + name + "': shape " + table.shape.ToString() +
+                                ", expected rows of " + std::to_string(inputs));
+  }
+  for (const int32_t id : ids) {
+    if (id < 0 || id >= table.rows()) {
+      return InvalidArgumentError("tensor '" + name + "' has no row " + std::to_string(id));
+    }
+  }
+  auto outputs = static_cast<int64_t>(ids.size());
+  std::vector<std::byte> rows(static_cast<size_t>(outputs * inputs) * sizeof(float));
+  auto* values = reinterpret_cast<float*>(rows.data());
+  ops_.Gather(table, ids, 1.0f, /*accumulate=*/false, {values, outputs, inputs});
+  if (difference) {
+    for (int64_t i = 0; i < inputs; ++i) values[i] -= values[inputs + i];
+    outputs = 1;
+  }
+  TensorView view;
+  view.dtype = DType::kF32;
+  view.shape = Shape{outputs, inputs};
+  return PrepareOwned(name, view, std::move(rows));
+}
+
+Result<LinearLayer> WeightReader::PrepareOwned(const std::string& name, TensorView view,
+                                               std::vector<std::byte> rows) {
   view.data = rows.data();
   PERGOLA_ASSIGN_OR_RETURN(LinearLayer layer, Prepare(name, view));
   if (layer.weight->owned_bytes() == 0) {  // else it has its own copy
     owned_bytes_ += rows.size();
-    layer.reordered = std::move(rows);  // moving keeps the address
+    layer.rows = std::move(rows);  // moving keeps the address
   }
   return layer;
 }
 
 Result<std::vector<float>> WeightReader::RmsNorm(const std::string& prefix, int64_t size,
                                                  bool plus_one) {
-  PERGOLA_ASSIGN_OR_RETURN(std::vector<float> weight, Vector(prefix + ".weight", size));
+  PERGOLA_ASSIGN_OR_RETURN(std::vector<float> weight, Vector(FullName(prefix, "weight"), size));
   if (plus_one) {
     for (float& value : weight) value += 1.0f;
   }
@@ -107,9 +147,9 @@ Result<std::vector<float>> WeightReader::RmsNorm(const std::string& prefix, int6
 
 Result<NormLayer> WeightReader::Norm(const std::string& prefix, int64_t size, bool with_bias) {
   NormLayer norm;
-  PERGOLA_ASSIGN_OR_RETURN(norm.weight, Vector(prefix + ".weight", size));
+  PERGOLA_ASSIGN_OR_RETURN(norm.weight, Vector(FullName(prefix, "weight"), size));
   if (with_bias) {
-    PERGOLA_ASSIGN_OR_RETURN(norm.bias, Vector(prefix + ".bias", size));
+    PERGOLA_ASSIGN_OR_RETURN(norm.bias, Vector(FullName(prefix, "bias"), size));
   }
   return norm;
 }

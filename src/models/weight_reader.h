@@ -22,7 +22,7 @@ namespace pergola::models {
 struct LinearLayer {
   std::unique_ptr<kernels::LinearWeight> weight;  // [N, K]
   std::vector<float> bias;                        // [N]
-  std::vector<std::byte> reordered;               // what `weight` reads, if not the mapping itself
+  std::vector<std::byte> rows;                    // what `weight` reads, if not the mapping itself
   const float* bias_data() const { return bias.empty() ? nullptr : bias.data(); }
 };
 
@@ -30,6 +30,7 @@ struct LinearLayer {
 struct NormLayer {
   std::vector<float> weight;
   std::vector<float> bias;
+  const float* bias_data() const { return bias.empty() ? nullptr : bias.data(); }
 };
 
 // Thread-confined. Source and ops must outlive what is read.
@@ -51,7 +52,8 @@ class WeightReader {
   Result<std::vector<float>> Values(const std::string& name, int64_t rows, int64_t cols);
   // [rows, cols], as mapped.
   Result<TensorView> Table(const std::string& name, int64_t rows, int64_t cols);
-  // `prefix`.weight [outputs, inputs] and, if `with_bias`, `prefix`.bias [outputs].
+  // `prefix`.weight [outputs, inputs] and, if `with_bias`, `prefix`.bias [outputs]. An empty prefix
+  // stands for the plain names, in all functions with a prefix.
   Result<LinearLayer> Linear(const std::string& prefix, int64_t outputs, int64_t inputs,
                              bool with_bias);
   // Rows [first, first + count) of `prefix`.weight [total, inputs] and, if `with_bias`, the same of
@@ -63,6 +65,10 @@ class WeightReader {
   };
   Result<LinearLayer> LinearPart(const std::string& prefix, RowRange rows, int64_t inputs,
                                  bool with_bias);
+  // Rows `ids` of `prefix`.weight [rows, inputs], widened to f32; with `difference` (two rows) one:
+  // the first minus the second. INVALID_ARGUMENT for an id that is outside.
+  Result<LinearLayer> LinearOfRows(const std::string& prefix, std::span<const int32_t> ids,
+                                   int64_t inputs, bool difference);
   // `prefix`.weight [outputs, inputs] whose rows alternate between the halves of each head, put
   // back: row j W/2 + k of a head is read from row 2 k + j. `head_width` even, divides `outputs`.
   Result<LinearLayer> LinearOfInterleavedHeads(const std::string& prefix, int64_t outputs,
@@ -77,6 +83,9 @@ class WeightReader {
 
  private:
   Result<LinearLayer> Prepare(const std::string& name, TensorView view);
+  // The same of rows that lie in `rows`, which goes into the layer if the weight reads it.
+  Result<LinearLayer> PrepareOwned(const std::string& name, TensorView view,
+                                   std::vector<std::byte> rows);
 
   const formats::TensorSource& source_;
   kernels::Ops& ops_;

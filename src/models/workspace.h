@@ -24,8 +24,8 @@ class Workspace {
     kFfnUp,      // [T, F]
     kHidden,     // [T, D]
     kPooled,     // [S, D]
-    kDenseA,     // [S, E]
-    kDenseB,     // [S, E]
+    kHeadA,      // [S or T, E]: outputs of the layers of a head, in turn
+    kHeadB,      // [S or T, E]
     kNumSlots,
   };
 
