@@ -15,10 +15,20 @@ import random
 import sys
 
 import tokenizers
-from tokenizers import (AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers,
+from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers,
                         processors)
 
 PINNED = "0.23.3"
+QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)"
+         r"|\s+")
+LLAMA3 = QWEN2.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
+QWEN35 = QWEN2.replace(r"?\p{L}+", r"?[\p{L}\p{M}]+").replace(r"[^\s\p{L}\p{N}]", r"[^\s\p{L}\p{M}\p{N}]")
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+O200K = (rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*"
+         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+REGEXES = (GPT2, LLAMA3, QWEN2, QWEN35, O200K, " {2,}", " +", r"\s+", r"\s{2,}", r"\s", r"\n", r"\p{N}", r"\p{N}+",
+           r"\p{N}{1,3}", r"\d", "[0-9][0-9][0-9]", r"[\p{P}\$\+<=>\^~\|]+")
 TEXTS = [
     "", " ", "a", "hello world", "  Hello,  World!  ", "caf\u00e9 na\u00efve re\u0301sume\u0301", "\u0130stanbul \u1e9e",
     "x\u0323\u0307y \u0344", "\ufb01ne \uff21\uff22 \u2460", "\uac00\uac01 \u1100\u1161\u11a8", "\u4e2d\u6587 text",
@@ -29,6 +39,15 @@ TEXTS = [
     "\u20ac\u20ac a\u20acb \u0915\u093f", "x" * 120, "one two three four five six seven eight nine ten",
     "don't can't I'm do not", "e\u0301\u0327\u0301 \u0958", "--- a --- b ---", "\u0661\u0662", "q\u00fcq \u00dc\u00fc",
 ]
+
+MORE_TEXTS = [
+    "don't DON'T we'll they're I'M he'D it'\u017f 's", "a  b   c    d", "line\n\n  next\r\n\r\n end \n", "   \n \t x", "12345 1 12 1234567",
+    "x1y22z333", "!!! ??? ... a.b,c;d", "HelloWorld helloWorld HTTPServer XMLHttp2", "  leading and trailing   ", "\u4e2d\u6587\u3002\u65e5\u672c\u8a9e\u3001\u30c6\u30b9\u30c8",
+    "\u0928\u092e\u0938\u094d\u0924\u0947 \u0926\u0941\u0928\u093f\u092f\u093e", "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35", "\u01c5ungla \u01c5\u01c5 \u02b0a \u00aa", "a/b//c /// \n/", "$100 + 50% = ~^|",
+    "\u00b2\u00bd\u2167 \u0663", "e\u0301 e\u0301\u0301 \u0301x \u0301\u0302", "if (x == 1) {\n\treturn y[0];\n}\n", "\u200b\u200d\ufeff", "\u1e9b\u0323 \u0344",
+    "The caf\u00e9 123", "The  hello\n\nworld", "hel hello hell  york new york",
+]
+TINY = ("qwen3-embed", "qwen3-bidir", "llama", "llama-spm-rope3", "roberta", "modernbert", "nomic-bert")
 
 
 def letters():
@@ -137,6 +156,61 @@ def small_tokenizers():
     yield "roberta", roberta
 
 
+def byte_letters():
+    """GPT-2's alphabet, byte by byte."""
+    letters, extra = [], 0
+    for byte in range(256):
+        if 0x21 <= byte <= 0x7E or 0xA1 <= byte <= 0xAC or byte >= 0xAE:
+            letters.append(chr(byte))
+        else:
+            letters.append(chr(0x100 + extra))
+            extra += 1
+    return letters
+
+
+def byte_level(pre_tokenizer, normalizer=None, post_processor=None, ignore=False, letters=None, extra=()):
+    letters = letters or byte_letters()
+    g = "\u0120"
+    merges = [("h", "e"), ("l", "l"), ("he", "ll"), ("hell", "o"), (g, "hello"), ("o", "r"), ("w", "or"), ("l", "d"),
+              (g, "wor"), (g, "w"), (g + "w", "or"), (g + "wor", "ld"), (g, g), (g + g, g + g), ("\u010a", "\u010a"),
+              ("a", "a"), ("aa", "aa"), ("a", "b"), ("ab", "ab"), ("\u00c3", "\u00a9"), ("c", "a"), ("ca", "f"),
+              ("\u00e4", "\u00b8"), ("'", "t"), ("d", "on"), ("o", "n"), ("1", "2"), ("12", "3"), ("T", "he"), (g, "n")]
+    merges = [m for m in merges if set(m[0] + m[1]) <= set(letters)]
+    vocabulary = {}
+    for token in ["<s>", "</s>", *extra, *letters, *(a + b for a, b in merges), "don", g + "york", "hel"]:
+        vocabulary.setdefault(token, len(vocabulary))
+    tokenizer = Tokenizer(models.BPE(vocabulary, merges, ignore_merges=ignore, unk_token=extra[0] if extra else None))
+    if normalizer:
+        tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = pre_tokenizer
+    tokenizer.decoder = decoders.ByteLevel()
+    if post_processor:
+        tokenizer.post_processor = post_processor
+    tokenizer.add_special_tokens(["<s>", "</s>", "<mask>"])
+    return tokenizer
+
+
+def byte_level_tokenizers():
+    p, byte = pre_tokenizers, pre_tokenizers.ByteLevel
+    template = processors.TemplateProcessing(single="<s> $A", pair="<s> $A <s> $B:1", special_tokens=[("<s>", 0)])
+    for name, regex in (("qwen2", QWEN2), ("llama3", LLAMA3), ("qwen35", QWEN35), ("o200k", O200K)):
+        yield "byte_level_" + name, byte_level(
+            p.Sequence([p.Split(Regex(regex), "isolated"), byte(add_prefix_space=False, use_regex=False)]),
+            normalizers.NFC(), processors.Sequence([processors.ByteLevel(trim_offsets=False), template]),
+            ignore=name == "llama3")
+    yield "byte_level_gpt2", byte_level(byte(add_prefix_space=False), post_processor=processors.ByteLevel())
+    yield "byte_level_prefix", byte_level(byte(add_prefix_space=True), post_processor=processors.RobertaProcessing(
+        ("</s>", 1), ("<s>", 0), trim_offsets=True, add_prefix_space=True))
+    yield "byte_level_digits", byte_level(p.Sequence([p.Digits(individual_digits=True), byte(add_prefix_space=False)]),
+                                          normalizers.NFKC())
+    yield "byte_level_whole", byte_level(byte(add_prefix_space=False, use_regex=False))
+    yield "byte_level_holes", byte_level(byte(add_prefix_space=True), letters=[*byte_letters()[0x21:0x7F], "\u0120"],
+                                         extra=("<unk>",))
+    llama_cpp = [r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", "[0-9][0-9][0-9]"]
+    yield "byte_level_default", byte_level(p.Sequence([p.Split(Regex(r), "isolated") for r in llama_cpp] +
+                                                      [byte(add_prefix_space=False, use_regex=False)]))
+
+
 def byte_offsets(texts, encoding):
     """The library counts code points; the segment says of which text."""
     starts = []
@@ -188,9 +262,16 @@ def unicode_hashes():
     for name, form in forms.items():
         text = "".join(form.normalize_str(c) + "\n" for c in points)
         result[name] = f"{fnv(text.encode()):016x}"
-    split = pre_tokenizers.BertPreTokenizer()
-    text = "".join(str(len(split.pre_tokenize_str("a" + c + "a"))) for c in points)
-    result["BertPreTokenizer"] = f"{fnv(text.encode()):016x}"
+
+    def pieces(pre_tokenizer):
+        text = "".join(str(len(pre_tokenizer.pre_tokenize_str(f"a{c}a {c}1"))) for c in points)
+        return f"{fnv(text.encode()):016x}"
+
+    p = pre_tokenizers
+    for pre_tokenizer in (p.BertPreTokenizer(), p.Whitespace(), p.WhitespaceSplit(), p.Digits(),
+                          p.Punctuation("contiguous"), p.ByteLevel(add_prefix_space=False)):
+        result[type(pre_tokenizer).__name__] = pieces(pre_tokenizer)
+    result["Split"] = {regex: pieces(p.Split(Regex(regex), "isolated")) for regex in REGEXES}
     return result
 
 
@@ -211,6 +292,12 @@ def main():
         (folder / f"{name}.json").write_text(tokenizer.to_str(), encoding="utf-8")
         write(name, tokenizer)
     for model in ("bert", "bert-cls", "mpnet", "gemma3-embed"):
+        write("tiny-" + model, Tokenizer.from_file(str(golden / "tiny" / model / "tokenizer.json")))
+    TEXTS.extend(MORE_TEXTS)  # for what came later
+    for name, tokenizer in byte_level_tokenizers():
+        (folder / f"{name}.json").write_text(tokenizer.to_str(), encoding="utf-8")
+        write(name, tokenizer)
+    for model in TINY:
         write("tiny-" + model, Tokenizer.from_file(str(golden / "tiny" / model / "tokenizer.json")))
     (folder / "unicode.json").write_text(json.dumps(unicode_hashes(), indent=1) + "\n")
     (folder / "manifest.json").write_text(json.dumps({

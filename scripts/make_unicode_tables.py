@@ -9,14 +9,19 @@ pinned version, is asked about every code point, and the answers are the table:
     venv/bin/python scripts/make_unicode_tables.py src/tokenizers/unicode_tables.cc
 
 `--check FILE` compares instead of writing. Takes about a minute.
+
+Grapheme clusters have no face of their own in the library, but the Precompiled normaliser works by them: it
+looks up a whole cluster of at most 5 bytes, and a rule for its first character swallows the rest. Small rule
+sets make that visible.
 """
 
 import argparse
+import struct
 import sys
 import unicodedata
 
 import tokenizers
-from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 PINNED = "0.23.3"
 ALL = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
@@ -31,6 +36,19 @@ WHITESPACE = 16
 WORD = 32
 DECOMPOSES = 64
 DECOMPOSES_COMPATIBLY = 128
+
+# General categories in the order of UnicodeCategory in unicode.h.
+CATEGORIES = ("Cn", "Cc", "Cf", "Co", "Zs", "Zl", "Zp", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me",
+              "Nd", "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So")
+# Bits beside the category.
+REGEX_SPACE = 32
+NUMERIC = 64
+NFC_CHANGES = 128
+# GraphemeClass in unicode.h.
+(OTHER_GRAPHEME, CONTROL, EXTEND, ZWJ, SPACING_MARK, PREPEND, REGIONAL, LEAD, VOWEL, TRAIL, LV, LVT,
+ PICTOGRAPH) = range(13)
+CONSONANT, LINKER, CONJUNCT_EXTEND = 16, 32, 48
+NFKC_CHANGES = 64
 
 
 def flags_by_removal(normalizer, context="a{}a", kept="a{}a"):
@@ -161,6 +179,116 @@ def lower_case():
     return table
 
 
+def matches(pattern):
+    """Code points that the regular expression `pattern` (one character) matches."""
+    split = pre_tokenizers.Split(Regex(f"(?:{pattern})+"), "removed")
+    text = "".join(chr(c) for c in ALL)
+    rest = set()
+    for piece, _ in split.pre_tokenize_str(text):
+        rest.update(map(ord, piece))
+    return {c for c in ALL if c not in rest}
+
+
+def categories():
+    table = {}
+    for number, name in enumerate(CATEGORIES):
+        if number:
+            table.update((c, number) for c in matches(r"\p{%s}" % name))
+    return table
+
+
+def numeric():
+    split = pre_tokenizers.Digits()
+    text = "a" + "a".join(chr(c) for c in ALL)
+    found = set()
+    for piece, _ in split.pre_tokenize_str(text):
+        if "a" not in piece:
+            found.update(map(ord, piece))
+    return found
+
+
+def precompiled(rules):
+    """The Precompiled normaliser that has `rules`, a table of strings."""
+    strings, starts, texts = b"", {}, {}
+    for text in rules.values():
+        if text not in texts:
+            texts[text] = len(strings)
+            strings += text.encode() + b"\0"
+    tree = {}
+    for key, text in rules.items():
+        node = tree
+        for byte in key.encode():
+            node = node.setdefault(byte, {})
+        node[0] = texts[text]
+    # Every node has 256 units of its own, so no two collide. A unit: label, leaf flag, offset of the children.
+    units = [0] * 256
+    queue = [(0, tree)]
+    while queue:
+        place, node = queue.pop()
+        base = len(units)
+        units += [0] * 256
+        units[place] |= (base ^ place if place else base) << 10 | (256 if 0 in node else 0)
+        for byte, child in node.items():
+            if byte == 0:
+                units[base] = child | 1 << 31
+            else:
+                units[base ^ byte] = byte
+                queue.append((base ^ byte, child))
+    blob = struct.pack(f"<{len(units)}I", *units)
+    return normalizers.Precompiled(struct.pack("<I", len(blob)) + blob + strings)
+
+
+def grapheme_classes():
+    """Class and Indic conjunct class of every code point, from what swallows what; see the top."""
+    table = {}
+    by_letter, by_mark = precompiled({"a": "X"}), precompiled({"\u0301": "Y"})
+    by_sign, by_ka = precompiled({"\u00a9": "X"}), precompiled({"\u0915": "X"})
+    for c in ALL:
+        x = chr(c)
+        group = OTHER_GRAPHEME
+        if c == 0x200D:
+            group = ZWJ
+        elif by_mark.normalize_str(x + "\u0301\u0302") == x + "Y":
+            group = CONTROL
+        elif by_letter.normalize_str("a" + x) == "X":
+            extends = by_sign.normalize_str("\u00a9" + x + "\u200d\u00a9\u0301").endswith("X\u0301")
+            group = EXTEND if extends else SPACING_MARK
+        elif by_letter.normalize_str(x + "a\u0301") == x + "X\u0301":
+            group = PREPEND
+        elif by_sign.normalize_str("\u00a9\u200d" + x).startswith("X\u200d"):
+            group = PICTOGRAPH
+        elif 0x1F1E6 <= c <= 0x1F1FF:
+            group = REGIONAL
+        elif 0x1100 <= c <= 0x115F or 0xA960 <= c <= 0xA97C:
+            group = LEAD
+        elif 0x1160 <= c <= 0x11A7 or 0xD7B0 <= c <= 0xD7C6:
+            group = VOWEL
+        elif 0x11A8 <= c <= 0x11FF or 0xD7CB <= c <= 0xD7FB:
+            group = TRAIL
+        elif c in HANGUL:
+            group = LV if (c - 0xAC00) % 28 == 0 else LVT
+        if group in (EXTEND, SPACING_MARK, ZWJ):
+            if by_ka.normalize_str("\u0915" + x + "\u0915\u0301").endswith("X\u0301"):
+                group |= LINKER
+            elif by_ka.normalize_str("\u0915" + x + "\u094d\u0915\u0301").endswith("X\u0301"):
+                group |= CONJUNCT_EXTEND
+        table[c] = group
+    letters = [chr(c) for c in ALL if 0x900 <= c < 0x10000 and table[c] == OTHER_GRAPHEME]
+    for start in range(0, len(letters), 2048):
+        block = letters[start:start + 2048]
+        by_block = precompiled(dict.fromkeys(block, "X"))
+        for x in block:
+            if by_block.normalize_str("\u0915\u094d" + x + "\u0301").endswith("X\u0301"):
+                table[ord(x)] |= CONSONANT
+    return table
+
+
+def changes_when_composed(normalizer, pairs):
+    """What may change by NFC or NFKC: by itself, or because it joins what is before it."""
+    changed = {c for c in ALL if normalizer.normalize_str(chr(c)) != chr(c)}
+    return changed | {second for _, second, _ in pairs} | {*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)}
+
+
 def rows(values, form="{}"):
     """Comma-separated values in lines of at most 100 columns."""
     line, lines = " ", []
@@ -204,6 +332,10 @@ def generate():
     others, spaces = others_and_whitespace()
     punct, words = punctuation(spaces), word_characters()
     classes, lower, pairs = combining_classes(canonical), lower_case(), compositions(canonical)
+    category, regex_spaces, numbers = categories(), matches(r"\s"), numeric()
+    graphemes = grapheme_classes()
+    nfc_changes = changes_when_composed(normalizers.NFC(), pairs)
+    nfkc_changes = changes_when_composed(normalizers.NFKC(), pairs)
 
     records, seen, per_code_point = [], {}, []
     for c in range(0x110000):
@@ -212,7 +344,10 @@ def generate():
             (WHITESPACE, spaces), (WORD, words), (DECOMPOSES, canonical),
             (DECOMPOSES_COMPATIBLY, compatible)) if c in group)
         delta = lower[c][0] - c if c in lower and len(lower[c]) == 1 else 0
-        record = (flags, classes.get(c, 0), delta)
+        kind = category.get(c, 0) + sum(bit for bit, group in (
+            (REGEX_SPACE, regex_spaces), (NUMERIC, numbers), (NFC_CHANGES, nfc_changes)) if c in group)
+        grapheme = graphemes.get(c, CONTROL) | (NFKC_CHANGES if c in nfkc_changes else 0)
+        record = (flags, classes.get(c, 0), kind, grapheme, delta)
         if record not in seen:
             seen[record] = len(records)
             records.append(record)
@@ -231,7 +366,7 @@ def generate():
 namespace pergola::tokenizers::unicode_tables {{
 
 const Record kRecords[] = {{
-{rows(["{%d, %d, %d}" % r for r in records])}
+{rows(["{%d, %d, %d, %d, %d}" % r for r in records])}
 }};
 const uint32_t kNumBlocks = {len(index)};
 const uint16_t kBlockOf[] = {{

@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "tokenizers/byte_alphabet.h"
 #include "tokenizers/decoder.h"
 #include "tokenizers/unicode.h"
 
@@ -55,12 +56,45 @@ Bpe::Bpe(Vocabulary vocabulary, BpeOptions options, TokenId unk, size_t num_merg
     const char byte = static_cast<char>(code);
     ascii_ids_[code] = vocabulary_.Find({&byte, 1});
   }
+  if (options_.byte_level && IndexBytes()) {
+    reads_bytes_ = true;
+    return;
+  }
   static constexpr char kDigits[] = "0123456789ABCDEF";
   for (size_t byte = 0; byte < byte_ids_.size(); ++byte) {
     const char name[] = {'<', '0', 'x', kDigits[byte / 16], kDigits[byte % 16], '>'};
     byte_ids_[byte] = vocabulary_.Find({name, sizeof(name)});
     has_all_bytes_ &= byte_ids_[byte] != Vocabulary::kNone;
   }
+}
+
+bool Bpe::IndexBytes() {
+  for (size_t byte = 0; byte < byte_ids_.size(); ++byte) {
+    char letter[4];
+    const size_t size = EncodeUtf8(ByteToAlphabet(static_cast<uint8_t>(byte)), letter);
+    byte_ids_[byte] = vocabulary_.Find({letter, size});
+    if (byte_ids_[byte] == Vocabulary::kNone) return false;
+  }
+  by_bytes_.Reserve(vocabulary_.num_tokens(), vocabulary_.num_bytes());
+  std::string bytes;
+  for (size_t index = 0; index < vocabulary_.id_limit(); ++index) {
+    const auto id = static_cast<TokenId>(index);
+    bytes.clear();
+    if (!vocabulary_.Has(id) || !PieceToBytes(vocabulary_.Token(id), &bytes)) continue;
+    // The alphabet is one to one, so nothing is there twice.
+    if (!by_bytes_.Add(bytes, id).ok()) return false;
+  }
+  return true;
+}
+
+TokenId Bpe::FindByte(char byte) const {
+  const auto code = static_cast<uint8_t>(byte);
+  return reads_bytes_ ? byte_ids_[code] : ascii_ids_[code];
+}
+
+TokenId Bpe::FindUnit(std::string_view unit) const {
+  const Vocabulary& pieces = reads_bytes_ ? by_bytes_ : vocabulary_;
+  return unit.size() <= pieces.longest_token_bytes() ? pieces.Find(unit) : Vocabulary::kNone;
 }
 
 const Bpe::MergeSlot* Bpe::FindMerge(TokenId left, TokenId right) const {
@@ -141,6 +175,7 @@ Status Bpe::AddBlock(std::span<const Merge> merges) {
                                   ": the parts and the result must be in the vocabulary");
     }
     __builtin_prefetch(&merges_[SlotOf(merge.left, merge.right)], 1);
+    if (reads_bytes_) continue;
     size_t last = PreviousUtf8(left, left.size());
     size_t first = 0;
     joins_.Insert(DecodeUtf8(left, &last), DecodeUtf8(right, &first));
@@ -161,6 +196,7 @@ bool Bpe::Knows(char32_t code_point) const {
 }
 
 bool Bpe::IsBoundary(char32_t before, char32_t after) const {
+  if (reads_bytes_) return false;
   if (joins_.Contains(before, after)) return false;
   if (options_.byte_fallback && has_all_bytes_ && !joins_fallbacks_) return true;
   // Unknown code points depend on their neighbours.
@@ -170,7 +206,7 @@ bool Bpe::IsBoundary(char32_t before, char32_t after) const {
 void Bpe::Tokenize(std::string_view piece, ModelScratch* scratch,
                    std::vector<ModelToken>* tokens) const {
   if (options_.ignore_merges) {
-    const TokenId whole = vocabulary_.Find(piece);
+    const TokenId whole = FindUnit(piece);
     if (whole >= 0) {
       tokens->push_back({whole, 0, static_cast<uint32_t>(piece.size())});
       return;
@@ -178,6 +214,7 @@ void Bpe::Tokenize(std::string_view piece, ModelScratch* scratch,
   }
   size_t begin = 0;
   size_t pos = 0;
+  if (reads_bytes_) return TokenizeUnit(piece, 0, scratch, tokens);
   char32_t before = DecodeUtf8(piece, &pos);
   while (pos < piece.size()) {
     const size_t here = pos;
@@ -194,10 +231,7 @@ void Bpe::Tokenize(std::string_view piece, ModelScratch* scratch,
 
 void Bpe::TokenizeUnit(std::string_view unit, uint32_t offset, ModelScratch* scratch,
                        std::vector<ModelToken>* tokens) const {
-  TokenId whole = Vocabulary::kNone;
-  if (unit.size() <= vocabulary_.longest_token_bytes()) {
-    whole = unit.size() == 1 ? ascii_ids_[static_cast<uint8_t>(unit[0])] : vocabulary_.Find(unit);
-  }
+  const TokenId whole = unit.size() == 1 ? FindByte(unit[0]) : FindUnit(unit);
   std::atomic<uint8_t>& state = unit_states_[static_cast<size_t>(whole + 1)];
   if (whole >= 0 && state.load(std::memory_order_relaxed) == kStaysWhole) {
     tokens->push_back({whole, offset, offset + static_cast<uint32_t>(unit.size())});
@@ -224,6 +258,12 @@ void Bpe::TokenizeUnit(std::string_view unit, uint32_t offset, ModelScratch* scr
 void Bpe::FillSymbols(std::string_view unit, ModelScratch* scratch) const {
   std::vector<ModelScratch::Symbol>& symbols = scratch->symbols;
   symbols.clear();
+  if (reads_bytes_) {
+    for (uint32_t i = 0; i < unit.size(); ++i) {
+      symbols.push_back({byte_ids_[static_cast<uint8_t>(unit[i])], i, i + 1, 0, 0});
+    }
+    return;
+  }
   uint32_t at = 0;
   const auto add = [&](TokenId id, uint32_t length) {
     symbols.push_back({id, at, at + length, 0, 0});

@@ -1,12 +1,15 @@
-// Byte-pair encoding as the Gemma family uses it: code points are joined by ranked merges, unknown
-// code points fall back to byte tokens.
+// Byte-pair encoding: symbols are joined by ranked merges. Symbols are code points, where unknown
+// ones may fall back to byte tokens (the Gemma family), or bytes (GPT-2 and all that followed it).
 //
 //   PERGOLA_ASSIGN_OR_RETURN(auto bpe, Bpe::Make(std::move(vocabulary), options, num_merges));
 //   PERGOLA_RETURN_IF_ERROR(bpe->AddMerges(merges));  // in the order of their ranks
 //
-// A pre-token may be a whole text. It is taken apart wherever no merge can join two neighbouring
-// code points, so most units are words, and a word that is one piece of the vocabulary costs one
-// look-up. A long unit costs O(n log n).
+// A pre-token of code points may be a whole text. It is taken apart wherever no merge can join two
+// neighbouring code points, so most units are words, and a word that is one piece of the vocabulary
+// costs one look-up. A long unit costs O(n log n).
+//
+// A byte-level vocabulary is written in GPT-2's alphabet (byte_alphabet.h). Here its pieces are
+// looked up as the bytes that they stand for, so text needs no translation.
 #pragma once
 
 #include <array>
@@ -27,6 +30,7 @@ struct BpeOptions {
       false;              // unknown code points become "<0xE2>" tokens, if the vocabulary has them
   bool fuse_unk = false;  // neighbouring unknown code points are one token
   bool ignore_merges = false;  // a pre-token that is in the vocabulary is not taken apart
+  bool byte_level = false;     // the pre-tokeniser maps bytes to letters
 };
 
 struct Merge {
@@ -51,6 +55,8 @@ class Bpe final : public TokenModel {
   TokenId TokenToId(std::string_view token) const override { return vocabulary_.Find(token); }
   std::string_view IdToToken(TokenId id) const override { return vocabulary_.Token(id); }
   size_t id_limit() const override { return vocabulary_.id_limit(); }
+  // Of a byte-level vocabulary, unless letters of the alphabet are missing.
+  bool reads_bytes() const override { return reads_bytes_; }
   bool IsBoundary(char32_t before, char32_t after) const override;
 
  private:
@@ -74,6 +80,12 @@ class Bpe final : public TokenModel {
   void InsertMerge(const MergeSlot& merge);
   Status AddBlock(std::span<const Merge> merges);
 
+  // Fills by_bytes_ and byte_ids_; false when a byte has no token.
+  bool IndexBytes();
+  // The piece of these bytes as text has them.
+  TokenId FindUnit(std::string_view unit) const;
+  // The same of one byte; of code points, ASCII.
+  TokenId FindByte(char byte) const;
   TokenId FindCodePoint(std::string_view bytes) const;
   bool Knows(char32_t code_point) const;
   void TokenizeUnit(std::string_view unit, uint32_t offset, ModelScratch* scratch,
@@ -84,6 +96,8 @@ class Bpe final : public TokenModel {
   void MergeMany(ModelScratch* scratch) const;  // with a heap
 
   Vocabulary vocabulary_;
+  Vocabulary by_bytes_;  // pieces as the bytes that they stand for; only if reads_bytes_
+  bool reads_bytes_ = false;
   BpeOptions options_;
   TokenId unk_;
   std::vector<MergeSlot> merges_;
@@ -91,7 +105,7 @@ class Bpe final : public TokenModel {
   size_t capacity_;
   uint32_t num_merges_ = 0;
   std::array<TokenId, 128> ascii_ids_;
-  std::array<TokenId, 256> byte_ids_;
+  std::array<TokenId, 256> byte_ids_;  // byte tokens, or if reads_bytes_ the letters of bytes
   bool has_all_bytes_ = true;
   bool joins_fallbacks_ = false;  // some merge has a byte token or the unknown token as a part
   CodePointPairs joins_;          // last code point of a left part, first of its right part

@@ -1,6 +1,7 @@
 #include "tokenizers/cut_finder.h"
 
 #include "tokenizers/unicode.h"
+#include "tokenizers/word_scanner.h"
 
 namespace pergola::tokenizers {
 namespace {
@@ -34,10 +35,17 @@ CutFinder::CutFinder(const PipelineParts& parts, const AddedTokenMatcher& matche
   const PretokenizerCuts cuts =
       parts.pretokenizer ? parts.pretokenizer->cuts() : PretokenizerCuts::kCodePoints;
   if (has_normalized_tokens || reach == NormalizerReach::kWholeText) return;
+  joins_spaces_ = reach == NormalizerReach::kSpaceRuns;
   if (cuts == PretokenizerCuts::kWords || cuts == PretokenizerCuts::kWordsAndPunctuation) {
     if (parts.normalizer && !KeepsWordBoundaries(*parts.normalizer)) return;
     mode_ = Mode::kWords;
     punctuation_cuts_ = cuts == PretokenizerCuts::kWordsAndPunctuation;
+  } else if (cuts == PretokenizerCuts::kSpaces || cuts == PretokenizerCuts::kLetterRuns) {
+    NormalizedText edge;
+    const bool keeps_space = NormalizedEdge(U' ', true, &edge) == U' ' && edge.text().size() <= 1;
+    if (keeps_space) {
+      mode_ = cuts == PretokenizerCuts::kSpaces ? Mode::kSpaces : Mode::kLetterRuns;
+    }
   } else if (cuts == PretokenizerCuts::kCodePoints && reach == NormalizerReach::kCodePoint) {
     mode_ = Mode::kModel;
   }
@@ -48,31 +56,50 @@ bool CutFinder::StandsAlone(char32_t c) const {
   return IsAsciiSpace(c) || (punctuation_cuts_ && HasFlag(c, kPunctuation));
 }
 
-char32_t CutFinder::NormalizedEdge(char32_t c, bool first) const {
+char32_t CutFinder::NormalizedEdge(char32_t c, bool first, NormalizedText* edge) const {
   if (!parts_.normalizer) return c;
   char bytes[4];
   const size_t size = EncodeUtf8(c, bytes);
-  NormalizedText text;
-  text.Assign({bytes, size}, 0, false);
-  parts_.normalizer->Apply(&text);
-  size_t pos = first ? 0 : PreviousUtf8(text.text(), text.text().size());
-  return DecodeUtf8(text.text(), &pos);
+  edge->Assign({bytes, size}, 0, false);
+  parts_.normalizer->Apply(edge);
+  if (edge->text().empty()) return 0;
+  size_t pos = first ? 0 : PreviousUtf8(edge->text(), edge->text().size());
+  return DecodeUtf8(edge->text(), &pos);
 }
 
-bool CutFinder::IsSafe(char32_t before, char32_t after) const {
-  if (matcher_.LooksLeft() && HasFlag(before, kWhitespace)) return false;
+bool CutFinder::EndsRun(char32_t c, NormalizedText* edge) const {
+  if ((UnicodeRecord(c).grapheme & 15) == kGraphemePrepend) return false;
+  const RegexClass kind = RegexClassOf(NormalizedEdge(c, false, edge));
+  return kind == RegexClass::kLetter || kind == RegexClass::kNumber;
+}
+
+bool CutFinder::IsSafe(char32_t before, char32_t after, NormalizedText* edge) const {
+  if ((matcher_.LooksLeft() || joins_spaces_) && HasFlag(before, kWhitespace)) return false;
   switch (mode_) {
     case Mode::kNever:
       return false;
     case Mode::kWords:
       return StandsAlone(after);
+    case Mode::kSpaces:
+      return after == U' ' && EndsRun(before, edge);
+    case Mode::kLetterRuns: {
+      const unicode_tables::Record& record = UnicodeRecord(after);
+      if (after == U'\'' || record.combining_class != 0 || (record.category & kNfcChanges) != 0 ||
+          (record.grapheme & (kNfkcChanges | 15)) > kGraphemeControl || !EndsRun(before, edge)) {
+        return false;
+      }
+      const RegexClass kind = RegexClassOf(NormalizedEdge(after, true, edge));
+      return kind == RegexClass::kOther || kind == RegexClass::kSpace;
+    }
     case Mode::kModel:
-      return parts_.model->IsBoundary(NormalizedEdge(before, false), NormalizedEdge(after, true));
+      return parts_.model->IsBoundary(NormalizedEdge(before, false, edge),
+                                      NormalizedEdge(after, true, edge));
   }
   return false;
 }
 
-size_t CutFinder::FindLast(std::string_view text, size_t from, size_t limit) const {
+size_t CutFinder::FindLast(std::string_view text, size_t from, size_t limit,
+                           NormalizedText* edge) const {
   if (mode_ == Mode::kNever || limit <= from) return from;
   size_t pos = PreviousUtf8(text, limit);
   size_t next = pos;
@@ -81,21 +108,21 @@ size_t CutFinder::FindLast(std::string_view text, size_t from, size_t limit) con
     const size_t previous = PreviousUtf8(text, pos);
     next = previous;
     const char32_t before = DecodeUtf8(text, &next);
-    if (IsSafe(before, after)) return pos;
+    if (IsSafe(before, after, edge)) return pos;
     pos = previous;
     after = before;
   }
   return from;
 }
 
-size_t CutFinder::FindFirst(std::string_view text, size_t from) const {
+size_t CutFinder::FindFirst(std::string_view text, size_t from, NormalizedText* edge) const {
   if (mode_ == Mode::kNever || matcher_.LooksRight() || from == 0) return text.size();
   size_t pos = PreviousUtf8(text, from);
   char32_t before = DecodeUtf8(text, &pos);
   while (pos < text.size()) {
     const size_t cut = pos;
     const char32_t after = DecodeUtf8(text, &pos);
-    if (!matcher_.MayContain(before, after) && IsSafe(before, after)) return cut;
+    if (!matcher_.MayContain(before, after) && IsSafe(before, after, edge)) return cut;
     before = after;
   }
   return text.size();

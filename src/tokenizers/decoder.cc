@@ -3,6 +3,7 @@
 #include <charconv>
 #include <utility>
 
+#include "tokenizers/byte_alphabet.h"
 #include "tokenizers/unicode.h"
 
 namespace pergola::tokenizers {
@@ -64,6 +65,49 @@ class ReplaceDecoder final : public Decoder {
  private:
   std::string pattern_;
   std::string content_;
+};
+
+class ByteLevelDecoder final : public Decoder {
+ public:
+  void Apply(std::vector<std::string>* pieces) const override {
+    std::string bytes;
+    for (const std::string& piece : *pieces) {
+      if (!PieceToBytes(piece, &bytes)) bytes += piece;
+    }
+    pieces->assign(1, ReplaceInvalidUtf8(bytes));
+  }
+};
+
+class MetaspaceDecoder final : public Decoder {
+ public:
+  MetaspaceDecoder(std::string mark, bool drops_first)
+      : mark_(std::move(mark)), drops_first_(drops_first) {}
+
+  void Apply(std::vector<std::string>* pieces) const override {
+    bool first = true;
+    for (std::string& piece : *pieces) {
+      ReplaceAll(mark_, first && drops_first_ ? "" : " ", &piece);
+      first = false;
+    }
+  }
+
+ private:
+  std::string mark_;
+  bool drops_first_;
+};
+
+class BpeDecoder final : public Decoder {
+ public:
+  explicit BpeDecoder(std::string suffix) : suffix_(std::move(suffix)) {}
+
+  void Apply(std::vector<std::string>* pieces) const override {
+    for (size_t i = 0; i < pieces->size(); ++i) {
+      ReplaceAll(suffix_, i + 1 == pieces->size() ? "" : " ", &(*pieces)[i]);
+    }
+  }
+
+ private:
+  std::string suffix_;
 };
 
 class ByteFallbackDecoder final : public Decoder {
@@ -157,6 +201,13 @@ std::unique_ptr<Decoder> MakeWordPieceDecoder(std::string prefix, bool cleanup) 
 }
 std::unique_ptr<Decoder> MakeReplaceDecoder(std::string pattern, std::string content) {
   return std::make_unique<ReplaceDecoder>(std::move(pattern), std::move(content));
+}
+std::unique_ptr<Decoder> MakeByteLevelDecoder() { return std::make_unique<ByteLevelDecoder>(); }
+std::unique_ptr<Decoder> MakeMetaspaceDecoder(std::string mark, bool drops_first) {
+  return std::make_unique<MetaspaceDecoder>(std::move(mark), drops_first);
+}
+std::unique_ptr<Decoder> MakeBpeDecoder(std::string suffix) {
+  return std::make_unique<BpeDecoder>(std::move(suffix));
 }
 std::unique_ptr<Decoder> MakeByteFallbackDecoder() {
   return std::make_unique<ByteFallbackDecoder>();

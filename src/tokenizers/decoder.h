@@ -23,6 +23,13 @@ class Decoder {
 std::unique_ptr<Decoder> MakeWordPieceDecoder(std::string prefix, bool cleanup);
 // `pattern` is not empty.
 std::unique_ptr<Decoder> MakeReplaceDecoder(std::string pattern, std::string content);
+// Letters become the bytes that they stand for (byte_alphabet.h), of all pieces together; U+FFFD in
+// place of what is not UTF-8.
+std::unique_ptr<Decoder> MakeByteLevelDecoder();
+// `mark` becomes a space; `drops_first`: nothing in the first piece.
+std::unique_ptr<Decoder> MakeMetaspaceDecoder(std::string mark, bool drops_first);
+// `suffix` (not empty) becomes a space, nothing in the last piece.
+std::unique_ptr<Decoder> MakeBpeDecoder(std::string suffix);
 // "<0x41>" and its neighbours become the bytes; bytes that are not UTF-8 one U+FFFD each.
 std::unique_ptr<Decoder> MakeByteFallbackDecoder();
 std::unique_ptr<Decoder> MakeFuseDecoder();

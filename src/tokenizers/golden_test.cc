@@ -104,11 +104,12 @@ TEST(TokenizerGoldenTest, EveryPartGivesWhatTheReferenceGives) {
     EXPECT_GE(number, 70) << name;
     ++num_files;
   }
-  EXPECT_GE(num_files, 29);
+  EXPECT_GE(num_files, 46);
 }
 
 TEST(TokenizerGoldenTest, TinyModelsGiveTheIdsOfTheirGoldens) {
-  for (const char* model : {"bert", "bert-cls", "mpnet", "distilbert", "gemma3-embed"}) {
+  for (const char* model : {"bert", "bert-cls", "mpnet", "distilbert", "gemma3-embed",
+                            "qwen3-embed", "roberta", "modernbert", "nomic-bert"}) {
     const fs::path folder = kGolden / "tiny" / model;
     const auto tokenizer = Load(folder / "tokenizer.json");
     ASSERT_NE(tokenizer, nullptr);
@@ -152,6 +153,7 @@ class RealTokenizerTest : public testing::TestWithParam<const char*> {};
 TEST_P(RealTokenizerTest, GivesTheIdsOfTheGoldens) {
   const char* models = std::getenv("PERGOLA_REAL_MODELS");
   if (models == nullptr || *models == '\0') GTEST_SKIP() << "PERGOLA_REAL_MODELS is not set";
+  if (!fs::exists(fs::path(models) / GetParam())) GTEST_SKIP() << "no " << GetParam() << " there";
   const auto tokenizer = Load(fs::path(models) / GetParam() / "tokenizer.json");
   ASSERT_NE(tokenizer, nullptr);
   simdjson::dom::parser text_parser;
@@ -166,6 +168,7 @@ TEST_P(RealTokenizerTest, GivesTheIdsOfTheGoldens) {
     const std::string_view text = texts.at(count)["text"];
     ASSERT_TRUE(tokenizer->Encode(text, {}, &encoding).ok());
     EXPECT_EQ(encoding.ids, Numbers<TokenId>(golden["ids"]));
+    if (golden["ids_nospecial"].error() != simdjson::SUCCESS) continue;
     ASSERT_TRUE(tokenizer->Encode(text, {.add_special_tokens = false}, &encoding).ok());
     EXPECT_EQ(encoding.ids, Numbers<TokenId>(golden["ids_nospecial"]));
   }
@@ -173,7 +176,7 @@ TEST_P(RealTokenizerTest, GivesTheIdsOfTheGoldens) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, RealTokenizerTest,
-                         testing::Values("all-MiniLM-L6-v2", "embeddinggemma-300m"),
+                         testing::Values("all-MiniLM-L6-v2", "embeddinggemma-300m", "qwen"),
                          [](const auto& model) {
                            std::string name = model.param;
                            std::erase_if(name, [](char c) { return c == '-'; });

@@ -104,9 +104,11 @@ Status RefuseAffixes(const JsonElement& model, const std::string& place) {
   return OkStatus();
 }
 
-Result<std::unique_ptr<TokenModel>> ParseBpe(const JsonElement& model, const std::string& place) {
+Result<std::unique_ptr<TokenModel>> ParseBpe(const JsonElement& model, const std::string& place,
+                                             bool byte_level) {
   PERGOLA_RETURN_IF_ERROR(RefuseAffixes(model, place));
   BpeOptions options;
+  options.byte_level = byte_level;
   PERGOLA_ASSIGN_OR_RETURN(options.unk_token, JsonString(model, "unk_token", place, ""));
   PERGOLA_ASSIGN_OR_RETURN(options.byte_fallback, JsonBool(model, "byte_fallback", place, false));
   PERGOLA_ASSIGN_OR_RETURN(options.fuse_unk, JsonBool(model, "fuse_unk", place, false));
@@ -127,11 +129,11 @@ Result<std::unique_ptr<TokenModel>> ParseBpe(const JsonElement& model, const std
 }  // namespace
 
 Result<std::unique_ptr<TokenModel>> ParseTokenModel(const JsonElement& element,
-                                                    const std::string& place) {
+                                                    const std::string& place, bool byte_level) {
   if (!element.is_object()) return InvalidArgumentError(place + " is missing or not an object");
   PERGOLA_ASSIGN_OR_RETURN(std::string_view type, JsonString(element, "type", place, "BPE"));
   if (type == "WordPiece") return ParseWordPiece(element, place);
-  if (type == "BPE") return ParseBpe(element, place);
+  if (type == "BPE") return ParseBpe(element, place, byte_level);
   return UnsupportedError(type, place);
 }
 

@@ -34,33 +34,42 @@ Result<std::vector<Part>> ParseList(const JsonElement& object, const char* field
   return parts;
 }
 
-// `pattern`: {"String": "..."}. Regular expressions are not supported here.
-Result<std::string> StringPattern(const JsonElement& object, const std::string& place) {
+// `pattern`: {"String": "..."} or {"Regex": "..."}.
+struct PatternText {
+  std::string text;  // not empty
+  bool is_regex = false;
+};
+
+Result<PatternText> ParsePattern(const JsonElement& object, const std::string& place) {
   JsonElement pattern;
   if (object["pattern"].get(pattern) != simdjson::SUCCESS) {
     return JsonTypeError(place, "pattern", "an object");
   }
   std::string_view text;
-  if (pattern["Regex"].get(text) == simdjson::SUCCESS) {
-    return UnsupportedError("Regex", place + ".pattern");
+  const bool is_regex = pattern["Regex"].get(text) == simdjson::SUCCESS;
+  if (!is_regex) {
+    PERGOLA_ASSIGN_OR_RETURN(text, JsonString(pattern, "String", place + ".pattern"));
   }
-  PERGOLA_ASSIGN_OR_RETURN(text, JsonString(pattern, "String", place + ".pattern"));
   if (text.empty()) return InvalidArgumentError(place + ": the pattern is empty");
-  return std::string(text);
+  return PatternText{std::string(text), is_regex};
 }
 
 Result<std::unique_ptr<Normalizer>> ParseReplace(const JsonElement& element,
                                                  const std::string& place) {
-  PERGOLA_ASSIGN_OR_RETURN(std::string pattern, StringPattern(element, place));
+  PERGOLA_ASSIGN_OR_RETURN(PatternText pattern, ParsePattern(element, place));
   PERGOLA_ASSIGN_OR_RETURN(std::string_view content, JsonString(element, "content", place));
-  return MakeReplace(std::move(pattern), std::string(content));
+  if (!pattern.is_regex) return MakeReplace(std::move(pattern.text), std::string(content));
+  PERGOLA_ASSIGN_OR_RETURN(auto matcher, MakeRegexPattern(pattern.text, place + ".pattern"));
+  const bool is_space_run = pattern.text.starts_with("\\s") || pattern.text.starts_with(" ");
+  return MakeReplaceMatches(std::move(matcher), std::string(content), is_space_run);
 }
 
-Result<std::unique_ptr<Pretokenizer>> ParseSplit(const JsonElement& element,
-                                                 const std::string& place) {
-  PERGOLA_ASSIGN_OR_RETURN(std::string pattern, StringPattern(element, place));
-  PERGOLA_ASSIGN_OR_RETURN(std::string_view name, JsonString(element, "behavior", place));
-  PERGOLA_ASSIGN_OR_RETURN(bool invert, JsonBool(element, "invert", place, false));
+Result<SplitBehaviour> ParseBehaviour(const JsonElement& element, const std::string& place,
+                                      std::string_view default_name) {
+  PERGOLA_ASSIGN_OR_RETURN(std::string_view name,
+                           default_name.empty()
+                               ? JsonString(element, "behavior", place)
+                               : JsonString(element, "behavior", place, default_name));
   static constexpr std::pair<std::string_view, SplitBehaviour> kBehaviours[] = {
       {"Removed", SplitBehaviour::kRemoved},
       {"Isolated", SplitBehaviour::kIsolated},
@@ -68,9 +77,61 @@ Result<std::unique_ptr<Pretokenizer>> ParseSplit(const JsonElement& element,
       {"MergedWithNext", SplitBehaviour::kMergedWithNext},
       {"Contiguous", SplitBehaviour::kContiguous}};
   for (const auto& [known, behaviour] : kBehaviours) {
-    if (name == known) return MakeStringSplit(std::move(pattern), behaviour, invert);
+    if (name == known) return behaviour;
   }
   return UnsupportedError(name, place + ".behavior");
+}
+
+Result<std::unique_ptr<Pretokenizer>> ParseSplit(const JsonElement& element,
+                                                 const std::string& place) {
+  PERGOLA_ASSIGN_OR_RETURN(PatternText pattern, ParsePattern(element, place));
+  PERGOLA_ASSIGN_OR_RETURN(SplitBehaviour behaviour, ParseBehaviour(element, place, ""));
+  PERGOLA_ASSIGN_OR_RETURN(bool invert, JsonBool(element, "invert", place, false));
+  if (!pattern.is_regex) {
+    const PretokenizerCuts cuts = pattern.text.size() == Utf8Length(pattern.text[0])
+                                      ? PretokenizerCuts::kCodePoints
+                                      : PretokenizerCuts::kNone;
+    return MakeSplit(MakeStringPattern(std::move(pattern.text)), behaviour, invert, cuts);
+  }
+  PERGOLA_ASSIGN_OR_RETURN(auto matcher, MakeRegexPattern(pattern.text, place + ".pattern"));
+  const PretokenizerCuts cuts = matcher->tiles() && behaviour == SplitBehaviour::kIsolated
+                                    ? PretokenizerCuts::kLetterRuns
+                                    : PretokenizerCuts::kNone;
+  return MakeSplit(std::move(matcher), behaviour, invert, cuts);
+}
+
+Result<std::unique_ptr<Pretokenizer>> ParseMetaspace(const JsonElement& element,
+                                                     const std::string& place) {
+  MetaspaceOptions options;
+  PERGOLA_ASSIGN_OR_RETURN(options.replacement,
+                           JsonString(element, "replacement", place, "\u2581"));
+  if (options.replacement.empty() ||
+      options.replacement.size() != Utf8Length(options.replacement[0])) {
+    return JsonTypeError(place, "replacement", "one character");
+  }
+  PERGOLA_ASSIGN_OR_RETURN(options.prepend_scheme, ParsePrependScheme(element, place));
+  PERGOLA_ASSIGN_OR_RETURN(options.split, JsonBool(element, "split", place, true));
+  return MakeMetaspace(std::move(options));
+}
+
+Result<std::unique_ptr<Pretokenizer>> ParseByteLevel(const JsonElement& element,
+                                                     const std::string& place) {
+  PERGOLA_ASSIGN_OR_RETURN(bool prefix, JsonBool(element, "add_prefix_space", place, true));
+  PERGOLA_ASSIGN_OR_RETURN(bool use_regex, JsonBool(element, "use_regex", place, true));
+  return MakeByteLevel(prefix, use_regex);
+}
+
+Result<std::unique_ptr<Pretokenizer>> ParsePretokenizerSequence(const JsonElement& element,
+                                                                const std::string& place) {
+  PERGOLA_ASSIGN_OR_RETURN(auto parts, ParseList<std::unique_ptr<Pretokenizer>>(
+                                           element, "pretokenizers", place, ParsePretokenizer));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (!parts[i]) return InvalidArgumentError(place + ": a part of the sequence is null");
+    if (parts[i]->maps_bytes() && i + 1 < parts.size()) {
+      return UnsupportedError("ByteLevel before another part", place);
+    }
+  }
+  return MakePretokenizerSequence(std::move(parts));
 }
 
 // ["[SEP]", 102]
@@ -178,7 +239,26 @@ Result<PostProcessor> ParseProcessorSequence(const JsonElement& element, const s
   return result;
 }
 
+Result<PostProcessor> ParseByteLevelProcessor(const JsonElement& element,
+                                              const std::string& place) {
+  PostProcessor processor;
+  PERGOLA_ASSIGN_OR_RETURN(processor.trim_offsets, JsonBool(element, "trim_offsets", place, true));
+  PERGOLA_ASSIGN_OR_RETURN(processor.add_prefix_space,
+                           JsonBool(element, "add_prefix_space", place, true));
+  return processor;
+}
+
 }  // namespace
+
+Result<PrependScheme> ParsePrependScheme(const JsonElement& element, const std::string& place) {
+  PERGOLA_ASSIGN_OR_RETURN(bool prefix, JsonBool(element, "add_prefix_space", place, true));
+  PERGOLA_ASSIGN_OR_RETURN(std::string_view name, JsonString(element, "prepend_scheme", place,
+                                                             prefix ? "always" : "never"));
+  if (name == "always") return PrependScheme::kAlways;
+  if (name == "first") return PrependScheme::kFirst;
+  if (name == "never") return PrependScheme::kNever;
+  return UnsupportedError(name, place + ".prepend_scheme");
+}
 
 Result<BertNormalizerOptions> ParseBertOptions(const JsonElement& element,
                                                const std::string& place) {
@@ -230,12 +310,19 @@ Result<std::unique_ptr<Pretokenizer>> ParsePretokenizer(const JsonElement& eleme
   PERGOLA_ASSIGN_OR_RETURN(std::string_view type, JsonString(element, "type", place));
   if (type == "BertPreTokenizer") return MakeBertPretokenizer();
   if (type == "WhitespaceSplit") return MakeWhitespaceSplit();
+  if (type == "Whitespace") return MakeWhitespace();
   if (type == "Split") return ParseSplit(element, place);
-  if (type == "Sequence") {
-    PERGOLA_ASSIGN_OR_RETURN(auto parts, ParseList<std::unique_ptr<Pretokenizer>>(
-                                             element, "pretokenizers", place, ParsePretokenizer));
-    return MakePretokenizerSequence(std::move(parts));
+  if (type == "Metaspace") return ParseMetaspace(element, place);
+  if (type == "ByteLevel") return ParseByteLevel(element, place);
+  if (type == "Digits") {
+    PERGOLA_ASSIGN_OR_RETURN(bool individual, JsonBool(element, "individual_digits", place, false));
+    return MakeDigits(individual);
   }
+  if (type == "Punctuation") {
+    PERGOLA_ASSIGN_OR_RETURN(SplitBehaviour behaviour, ParseBehaviour(element, place, "Isolated"));
+    return MakePunctuation(behaviour);
+  }
+  if (type == "Sequence") return ParsePretokenizerSequence(element, place);
   return UnsupportedError(type, place);
 }
 
@@ -249,6 +336,7 @@ Result<PostProcessor> ParsePostProcessor(const JsonElement& element, const std::
     return PostProcessor::Bert(cls, sep);
   }
   if (type == "RobertaProcessing") return ParseRoberta(element, place);
+  if (type == "ByteLevel") return ParseByteLevelProcessor(element, place);
   if (type == "Sequence") return ParseProcessorSequence(element, place);
   return UnsupportedError(type, place);
 }
@@ -263,9 +351,23 @@ Result<std::unique_ptr<Decoder>> ParseDecoder(const JsonElement& element,
     return MakeWordPieceDecoder(std::string(prefix), cleanup);
   }
   if (type == "Replace") {
-    PERGOLA_ASSIGN_OR_RETURN(std::string pattern, StringPattern(element, place));
+    PERGOLA_ASSIGN_OR_RETURN(PatternText pattern, ParsePattern(element, place));
     PERGOLA_ASSIGN_OR_RETURN(std::string_view content, JsonString(element, "content", place));
-    return MakeReplaceDecoder(std::move(pattern), std::string(content));
+    if (pattern.is_regex) return UnsupportedError("Regex " + pattern.text, place + ".pattern");
+    return MakeReplaceDecoder(std::move(pattern.text), std::string(content));
+  }
+  if (type == "ByteLevel") return MakeByteLevelDecoder();
+  if (type == "BPEDecoder") {
+    PERGOLA_ASSIGN_OR_RETURN(std::string_view suffix, JsonString(element, "suffix", place, "</w>"));
+    if (suffix.empty()) return JsonTypeError(place, "suffix", "text");
+    return MakeBpeDecoder(std::string(suffix));
+  }
+  if (type == "Metaspace") {
+    PERGOLA_ASSIGN_OR_RETURN(std::string_view mark,
+                             JsonString(element, "replacement", place, "\u2581"));
+    if (mark.empty()) return JsonTypeError(place, "replacement", "one character");
+    PERGOLA_ASSIGN_OR_RETURN(PrependScheme scheme, ParsePrependScheme(element, place));
+    return MakeMetaspaceDecoder(std::string(mark), scheme != PrependScheme::kNever);
   }
   if (type == "ByteFallback") return MakeByteFallbackDecoder();
   if (type == "Fuse") return MakeFuseDecoder();

@@ -21,9 +21,13 @@ Result<std::unique_ptr<Pretokenizer>> ParsePretokenizer(const JsonElement& eleme
                                                         const std::string& place);
 Result<PostProcessor> ParsePostProcessor(const JsonElement& element, const std::string& place);
 Result<std::unique_ptr<Decoder>> ParseDecoder(const JsonElement& element, const std::string& place);
+// `byte_level`: the pre-tokeniser maps bytes.
 Result<std::unique_ptr<TokenModel>> ParseTokenModel(const JsonElement& element,
-                                                    const std::string& place);
+                                                    const std::string& place, bool byte_level);
 Result<AddedToken> ParseAddedToken(const JsonElement& element, const std::string& place);
+
+// Of Metaspace: `prepend_scheme`, or in older files `add_prefix_space`.
+Result<PrependScheme> ParsePrependScheme(const JsonElement& element, const std::string& place);
 
 // BertNormalizer's fields; strip_accents follows lowercase when null.
 Result<BertNormalizerOptions> ParseBertOptions(const JsonElement& element,

@@ -1,7 +1,6 @@
 #include "tokenizers/normalized_text.h"
 
 #include "core/check.h"
-#include "tokenizers/unicode.h"
 
 namespace pergola::tokenizers {
 
@@ -18,32 +17,70 @@ void NormalizedText::Assign(std::string_view text, size_t offset, bool with_offs
   }
 }
 
-void NormalizedText::Transform(std::span<const CodePointChange> changes, size_t removed_at_start) {
+void NormalizedText::BeginRewrite() {
   next_text_.clear();
   next_origins_.clear();
-  size_t old_pos = 0;
-  const auto skip_one = [&] {
-    PERGOLA_DCHECK(old_pos < text_.size());
-    old_pos += Utf8Length(text_[old_pos]);
-  };
-  if (with_offsets_) {
-    for (size_t i = 0; i < removed_at_start; ++i) skip_one();
-  }
-  for (const CodePointChange& change : changes) {
-    const size_t before = next_text_.size();
-    AppendUtf8(change.code_point, &next_text_);
-    if (!with_offsets_) continue;
-    ByteSpan origin;
-    if (change.change > 0) {
-      if (old_pos > 0) origin = origins_[old_pos - 1];
-    } else {
-      origin = origins_[old_pos];
-      for (int32_t i = change.change; i <= 0; ++i) skip_one();
-    }
-    next_origins_.insert(next_origins_.end(), next_text_.size() - before, origin);
-  }
+  cursor_ = 0;
+  last_was_inserted_ = false;
+}
+
+void NormalizedText::EndRewrite() {
   text_.swap(next_text_);
   origins_.swap(next_origins_);
+}
+
+void NormalizedText::Keep(size_t begin, size_t end) {
+  if (begin == end) return;
+  next_text_.append(text_, begin, end - begin);
+  cursor_ = end;
+  last_was_inserted_ = false;
+  if (!with_offsets_) return;
+  next_origins_.insert(next_origins_.end(), origins_.begin() + static_cast<ptrdiff_t>(begin),
+                       origins_.begin() + static_cast<ptrdiff_t>(end));
+}
+
+void NormalizedText::Put(CodePointChange change) {
+  const size_t before = next_text_.size();
+  AppendUtf8(change.code_point, &next_text_);
+  if (!with_offsets_) return;
+  last_was_inserted_ = change.change > 0;
+  ByteSpan origin;
+  if (last_was_inserted_) {
+    if (cursor_ > 0) origin = origins_[cursor_ - 1];
+  } else {
+    PERGOLA_DCHECK(cursor_ < text_.size());
+    origin = origins_[cursor_];
+    for (int32_t i = change.change; i <= 0; ++i) SkipOne();
+  }
+  next_origins_.insert(next_origins_.end(), next_text_.size() - before, origin);
+}
+
+void NormalizedText::PutBehind(std::string_view bytes) {
+  next_text_.append(bytes);
+  if (!with_offsets_) return;
+  last_was_inserted_ = true;
+  next_origins_.insert(next_origins_.end(), bytes.size(),
+                       cursor_ > 0 ? origins_[cursor_ - 1] : ByteSpan{});
+}
+
+void NormalizedText::RemoveBehind(size_t count) {
+  if (!with_offsets_ || next_text_.empty() || count == 0) return;
+  if (last_was_inserted_ && cursor_ < text_.size()) {
+    for (size_t i = PreviousUtf8(next_text_, next_text_.size()); i < next_text_.size(); ++i) {
+      next_origins_[i] = origins_[cursor_];
+    }
+  }
+  last_was_inserted_ = false;
+  for (size_t i = 0; i < count; ++i) SkipOne();
+}
+
+void NormalizedText::Transform(std::span<const CodePointChange> changes, size_t removed_at_start) {
+  BeginRewrite();
+  if (with_offsets_) {
+    for (size_t i = 0; i < removed_at_start; ++i) SkipOne();
+  }
+  for (const CodePointChange& change : changes) Put(change);
+  EndRewrite();
 }
 
 void NormalizedText::Replace(std::string_view pattern, std::string_view content) {
@@ -55,26 +92,16 @@ void NormalizedText::Replace(std::string_view pattern, std::string_view content)
     }
     return;
   }
-  next_text_.clear();
-  next_origins_.clear();
+  BeginRewrite();
   size_t from = 0;
-  const auto keep_until = [&](size_t end) {
-    next_text_.append(text_, from, end - from);
-    if (!with_offsets_) return;
-    next_origins_.insert(next_origins_.end(), origins_.begin() + static_cast<ptrdiff_t>(from),
-                         origins_.begin() + static_cast<ptrdiff_t>(end));
-  };
   for (; found != std::string::npos; found = text_.find(pattern, from)) {
-    keep_until(found);
+    Keep(from, found);
     from = found + pattern.size();
-    next_text_.append(content);
-    if (with_offsets_) {
-      next_origins_.insert(next_origins_.end(), content.size(), origins_[from - 1]);
-    }
+    SkipTo(from);
+    PutBehind(content);
   }
-  keep_until(text_.size());
-  text_.swap(next_text_);
-  origins_.swap(next_origins_);
+  Keep(from, text_.size());
+  EndRewrite();
 }
 
 void NormalizedText::Crop(size_t begin, size_t end) {

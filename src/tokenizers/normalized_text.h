@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "tokenizers/tokenizer.h"
+#include "tokenizers/unicode.h"
 
 namespace pergola::tokenizers {
 
@@ -43,8 +44,23 @@ class NormalizedText {
   }
 
   // The whole text becomes `changes`; the first `removed_at_start` old code points are dropped.
-  // Together the changes account for every old code point.
   void Transform(std::span<const CodePointChange> changes, size_t removed_at_start);
+
+  // Rewriting from left to right: a cursor walks the old text, the new one grows. Between
+  // BeginRewrite() and EndRewrite() text() and Original() are still those of the old text.
+  void BeginRewrite();
+  void EndRewrite();
+  // Old bytes [begin, end) stay as they are; the cursor goes behind them.
+  void Keep(size_t begin, size_t end);
+  // The cursor goes to old byte `pos`; what it passes is dropped.
+  void SkipTo(size_t pos) { cursor_ = pos; }
+  // Appends a code point. The old code points that it replaces are those at the cursor.
+  void Put(CodePointChange change);
+  // Appends bytes that take the place of the old byte before the cursor.
+  void PutBehind(std::string_view bytes);
+  // As if `count` had been taken from the `change` that was put last; nothing when there is none.
+  void RemoveBehind(size_t count);
+  size_t rewritten_size() const { return next_text_.size(); }
 
   // Every occurrence of `pattern` (not empty), left to right, becomes `content`.
   void Replace(std::string_view pattern, std::string_view content);
@@ -52,16 +68,28 @@ class NormalizedText {
   // The text becomes text()[begin, end).
   void Crop(size_t begin, size_t end);
 
+  size_t capacity_bytes() const {
+    return text_.capacity() + next_text_.capacity() +
+           (origins_.capacity() + next_origins_.capacity()) * sizeof(ByteSpan) +
+           scratch_.capacity() * sizeof(CodePointChange);
+  }
+
   // For normalisers that need a list to build their changes in.
   std::vector<CodePointChange>& scratch() { return scratch_; }
 
  private:
+  void SkipOne() {
+    if (cursor_ < text_.size()) cursor_ += Utf8Length(text_[cursor_]);
+  }
+
   std::string text_;
   std::vector<ByteSpan> origins_;  // per byte of text_; empty without offsets
   std::string next_text_;
   std::vector<ByteSpan> next_origins_;
   std::vector<CodePointChange> scratch_;
   bool with_offsets_ = false;
+  size_t cursor_ = 0;  // of a rewrite
+  bool last_was_inserted_ = false;
 };
 
 }  // namespace pergola::tokenizers

@@ -143,22 +143,91 @@ class BertNormalizer final : public Normalizer {
   BertNormalizerOptions options_;
 };
 
+// Text that is in the form already, as nearly all is, costs a scan. What is not, is worked on from
+// the starter before it to the next one that neither changes nor joins what is before it.
 class UnicodeNormalizer final : public Normalizer {
  public:
   explicit UnicodeNormalizer(UnicodeForm form) : form_(form) {}
 
   void Apply(NormalizedText* text) const override {
+    const std::string_view all = text->text();
     const bool compatible = form_ == UnicodeForm::kNfkc || form_ == UnicodeForm::kNfkd;
     const bool compose = form_ == UnicodeForm::kNfc || form_ == UnicodeForm::kNfkc;
-    DecomposeText(text->text(),
-                  compatible ? DecompositionKind::kCompatible : DecompositionKind::kCanonical,
-                  &text->scratch());
-    if (compose) ComposeChanges(&text->scratch());
-    text->Transform(text->scratch(), 0);
+    bool rewriting = false;
+    size_t kept = 0;
+    for (size_t starter = 0, pos = FindChange(all, 0, &starter); pos < all.size();
+         pos = FindChange(all, kept, &starter)) {
+      if (!rewriting) text->BeginRewrite();
+      rewriting = true;
+      const size_t end = FindStarter(all, pos);
+      text->Keep(kept, starter);
+      DecomposeText(all.substr(starter, end - starter),
+                    compatible ? DecompositionKind::kCompatible : DecompositionKind::kCanonical,
+                    &text->scratch());
+      if (compose) ComposeChanges(&text->scratch());
+      for (const CodePointChange& change : text->scratch()) text->Put(change);
+      kept = end;
+    }
+    if (!rewriting) return;
+    text->Keep(kept, all.size());
+    text->EndRewrite();
   }
   NormalizerReach reach() const override { return NormalizerReach::kNearby; }
 
  private:
+  bool Changes(char32_t c, const unicode_tables::Record& record) const {
+    switch (form_) {
+      case UnicodeForm::kNfc:
+        return (record.category & kNfcChanges) != 0;
+      case UnicodeForm::kNfkc:
+        return (record.grapheme & kNfkcChanges) != 0;
+      case UnicodeForm::kNfd:
+        return (record.flags & kDecomposes) != 0 || IsHangulSyllable(c);
+      case UnicodeForm::kNfkd:
+        return (record.flags & kDecomposesCompatibly) != 0 || IsHangulSyllable(c);
+    }
+    return true;
+  }
+
+  // The first code point from `pos` on that may change, or the end. `starter` becomes the last
+  // inert starter before it, or `pos`.
+  size_t FindChange(std::string_view text, size_t pos, size_t* starter) const {
+    *starter = pos;
+    int last_class = 0;
+    while (pos < text.size()) {
+      const size_t here = pos;
+      if (static_cast<uint8_t>(text[pos]) < 0x80) {
+        *starter = pos++;
+        last_class = 0;
+        continue;
+      }
+      const char32_t c = DecodeUtf8(text, &pos);
+      const unicode_tables::Record& record = UnicodeRecord(c);
+      const int combining_class = record.combining_class;
+      if (Changes(c, record)) return here;
+      if (combining_class == 0) {
+        *starter = here;
+      } else if (combining_class < last_class) {
+        return here;
+      }
+      last_class = combining_class;
+    }
+    return pos;
+  }
+
+  // The first inert starter behind `pos`, or the end.
+  size_t FindStarter(std::string_view text, size_t pos) const {
+    DecodeUtf8(text, &pos);
+    while (pos < text.size()) {
+      size_t next = pos;
+      const char32_t c = DecodeUtf8(text, &next);
+      const unicode_tables::Record& record = UnicodeRecord(c);
+      if (record.combining_class == 0 && !Changes(c, record)) break;
+      pos = next;
+    }
+    return pos;
+  }
+
   UnicodeForm form_;
 };
 
@@ -220,6 +289,37 @@ class ReplaceNormalizer final : public Normalizer {
   std::string content_;
 };
 
+class ReplaceMatchesNormalizer final : public Normalizer {
+ public:
+  ReplaceMatchesNormalizer(std::unique_ptr<SplitPattern> pattern, std::string content,
+                           bool is_space_run)
+      : pattern_(std::move(pattern)), content_(std::move(content)), is_space_run_(is_space_run) {}
+
+  void Apply(NormalizedText* text) const override {
+    const std::string_view all = text->text();
+    TextSpan match;
+    if (!pattern_->FindNext(all, 0, &match)) return;
+    text->BeginRewrite();
+    size_t from = 0;
+    do {
+      text->Keep(from, match.begin);
+      from = match.end;
+      text->SkipTo(from);
+      text->PutBehind(content_);
+    } while (pattern_->FindNext(all, from, &match));
+    text->Keep(from, all.size());
+    text->EndRewrite();
+  }
+  NormalizerReach reach() const override {
+    return is_space_run_ ? NormalizerReach::kSpaceRuns : NormalizerReach::kWholeText;
+  }
+
+ private:
+  std::unique_ptr<SplitPattern> pattern_;
+  std::string content_;
+  bool is_space_run_;
+};
+
 class PrependNormalizer final : public Normalizer {
  public:
   explicit PrependNormalizer(std::string content) : content_(std::move(content)) {}
@@ -277,6 +377,11 @@ std::unique_ptr<Normalizer> MakeStrip(bool left, bool right) {
 }
 std::unique_ptr<Normalizer> MakeReplace(std::string pattern, std::string content) {
   return std::make_unique<ReplaceNormalizer>(std::move(pattern), std::move(content));
+}
+std::unique_ptr<Normalizer> MakeReplaceMatches(std::unique_ptr<SplitPattern> pattern,
+                                               std::string content, bool is_space_run) {
+  return std::make_unique<ReplaceMatchesNormalizer>(std::move(pattern), std::move(content),
+                                                    is_space_run);
 }
 std::unique_ptr<Normalizer> MakePrepend(std::string content) {
   return std::make_unique<PrependNormalizer>(std::move(content));

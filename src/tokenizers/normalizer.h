@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tokenizers/normalized_text.h"
+#include "tokenizers/split_pattern.h"
 
 namespace pergola::tokenizers {
 
@@ -19,6 +20,7 @@ namespace pergola::tokenizers {
 enum class NormalizerReach {
   kCodePoint,  // each code point for itself
   kNearby,     // a code point and the combining marks around it
+  kSpaceRuns,  // likewise, and neighbouring white space
   kWholeText,  // start or end of the text, or a pattern of several code points
 };
 
@@ -48,6 +50,9 @@ std::unique_ptr<Normalizer> MakeStripAccents();
 std::unique_ptr<Normalizer> MakeStrip(bool left, bool right);
 // `pattern` is not empty.
 std::unique_ptr<Normalizer> MakeReplace(std::string pattern, std::string content);
+// Every match of `pattern` becomes `content`. `is_space_run`: only white space is matched.
+std::unique_ptr<Normalizer> MakeReplaceMatches(std::unique_ptr<SplitPattern> pattern,
+                                               std::string content, bool is_space_run);
 // Before every text that is not empty.
 std::unique_ptr<Normalizer> MakePrepend(std::string content);
 std::unique_ptr<Normalizer> MakeNormalizerSequence(std::vector<std::unique_ptr<Normalizer>> parts);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "tokenizers/chunk_tokenizer.h"
 #include "tokenizers/cut_finder.h"
 #include "tokenizers/text_window.h"
 #include "tokenizers/unicode.h"
@@ -17,39 +18,6 @@ namespace {
 
 constexpr size_t kChunkBytes = 4096;
 constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
-
-// Tokens of one text before special tokens are added.
-struct TokenRun {
-  std::vector<TokenId> ids;
-  std::vector<ByteSpan> offsets;  // empty without offsets
-  bool complete = true;           // all of the text was tokenised
-  std::string_view text;          // what is tokenised
-  size_t begin = 0;               // byte of the text where the run begins
-};
-
-// Working memory of one Encode.
-struct Scratch {
-  NormalizedText normalized;
-  std::vector<TextSpan> pieces;
-  std::vector<ModelToken> tokens;
-  ModelScratch model;
-  std::string word;
-};
-
-// Keeps `count` tokens of the run.
-void Cut(size_t count, TruncationSide side, TokenRun* run) {
-  if (run->ids.size() <= count) return;
-  const auto surplus = static_cast<ptrdiff_t>(run->ids.size() - count);
-  if (side == TruncationSide::kLeft) {
-    run->ids.erase(run->ids.begin(), run->ids.begin() + surplus);
-    if (!run->offsets.empty()) {
-      run->offsets.erase(run->offsets.begin(), run->offsets.begin() + surplus);
-    }
-  } else {
-    run->ids.resize(count);
-    if (!run->offsets.empty()) run->offsets.resize(count);
-  }
-}
 
 class PipelineTokenizer final : public Tokenizer {
  public:
@@ -80,37 +48,18 @@ class PipelineTokenizer final : public Tokenizer {
   // Tokens of `text`, all or (complete = false) at least `enough` from the side that truncation
   // keeps.
   Status Run(std::string_view text, size_t enough, const EncodeOptions& options,
-             TokenRun* run) const;
+             EncodeScratch* scratch, TokenRun* run) const;
   Status RunFromRight(std::string_view text, size_t enough, const EncodeOptions& options,
-                      TokenRun* run) const;
+                      EncodeScratch* scratch, TokenRun* run) const;
   // Stops once there are `enough` tokens.
   Status RunFrom(std::string_view text, size_t begin, size_t enough, bool with_offsets,
-                 TokenRun* run) const;
+                 EncodeScratch* scratch, TokenRun* run) const;
 
-  // text[begin, end) holds no added token that is looked for before normalisation.
-  void TokenizeChunk(std::string_view text, size_t begin, size_t end, bool with_offsets,
-                     Scratch* scratch, TokenRun* run) const;
-  void TokenizeBertChunk(std::string_view text, size_t begin, size_t end, bool with_offsets,
-                         Scratch* scratch, TokenRun* run) const;
-  void TokenizeAsciiWords(std::string_view text, size_t begin, size_t end, bool with_offsets,
-                          Scratch* scratch, TokenRun* run) const;
-  void TokenizeNormalized(std::string_view text, size_t begin, size_t end, bool with_offsets,
-                          Scratch* scratch, TokenRun* run) const;
-  void TokenizePieces(size_t begin, size_t end, Scratch* scratch, TokenRun* run) const;
-
-  struct PairRuns {
-    TokenRun first;
-    TokenRun second;
-  };
+  // Both texts into scratch->first and second.
   Status RunPair(std::string_view first, std::string_view second, size_t budget,
-                 const EncodeOptions& options, PairRuns* runs) const;
+                 const EncodeOptions& options, EncodeScratch* scratch) const;
   // `token`: the text that was matched, with white space that it took.
-  void PushAdded(TokenId id, ByteSpan span, std::string_view token, bool with_offsets,
-                 TokenRun* run) const;
-  void PushPiece(TokenId id, ByteSpan span, TokenRun* run) const;
-  ByteSpan Trimmed(ByteSpan span, std::string_view token, const TokenRun& run) const;
-  void Assemble(const std::vector<TemplatePiece>& pieces, const TokenRun& first,
-                const TokenRun& second, const EncodeOptions& options, Encoding* encoding) const;
+  void PushAdded(TokenId id, ByteSpan span, bool with_offsets, TokenRun* run) const;
   size_t Budget(const EncodeOptions& options, bool pair) const {
     const size_t added = options.add_special_tokens ? num_added_tokens(pair) : 0;
     return options.max_tokens > added ? options.max_tokens - added : 0;
@@ -126,6 +75,8 @@ class PipelineTokenizer final : public Tokenizer {
   std::vector<uint8_t> special_;  // by id
   size_t vocab_size_ = 0;
   std::unique_ptr<CutFinder> cuts_;
+  std::unique_ptr<ChunkTokenizer> chunks_;
+  mutable ScratchPool<EncodeScratch> scratches_;
 };
 
 PipelineTokenizer::PipelineTokenizer(PipelineParts parts) : parts_(std::move(parts)) {}
@@ -136,6 +87,7 @@ Result<std::unique_ptr<Tokenizer>> PipelineTokenizer::Make(PipelineParts parts) 
   PERGOLA_RETURN_IF_ERROR(tokenizer->CheckPostProcessor());
   tokenizer->cuts_ = std::make_unique<CutFinder>(tokenizer->parts_, tokenizer->raw_,
                                                  !tokenizer->normalized_.empty());
+  tokenizer->chunks_ = std::make_unique<ChunkTokenizer>(tokenizer->parts_, tokenizer->normalized_);
   return std::unique_ptr<Tokenizer>(std::move(tokenizer));
 }
 
@@ -197,123 +149,21 @@ TokenId PipelineTokenizer::TokenToId(std::string_view token) const {
   return found == extra_ids_.end() ? -1 : found->second;
 }
 
-void PipelineTokenizer::TokenizePieces(size_t begin, size_t end, Scratch* scratch,
-                                       TokenRun* run) const {
-  const std::string_view text = scratch->normalized.text();
-  scratch->pieces.assign(1, {begin, end});
-  if (parts_.pretokenizer) parts_.pretokenizer->Split(text, &scratch->pieces);
-  for (const TextSpan piece : scratch->pieces) {
-    scratch->tokens.clear();
-    parts_.model->Tokenize(text.substr(piece.begin, piece.end - piece.begin), &scratch->model,
-                           &scratch->tokens);
-    for (const ModelToken& token : scratch->tokens) {
-      if (!scratch->normalized.with_offsets()) {
-        run->ids.push_back(token.id);
-        continue;
-      }
-      PushPiece(token.id,
-                scratch->normalized.Original(piece.begin + token.begin, piece.begin + token.end),
-                run);
-    }
-  }
-}
-
-void PipelineTokenizer::TokenizeNormalized(std::string_view text, size_t begin, size_t end,
-                                           bool with_offsets, Scratch* scratch,
-                                           TokenRun* run) const {
-  NormalizedText& normalized = scratch->normalized;
-  normalized.Assign(text.substr(begin, end - begin), begin, with_offsets);
-  if (parts_.normalizer) parts_.normalizer->Apply(&normalized);
-  const std::string_view all = normalized.text();
-  size_t from = 0;
-  size_t scan = 0;
-  while (!normalized_.empty()) {
-    const auto match = normalized_.FindNext(all, scan, from, all.size());
-    if (!match) break;
-    if (match->begin > from) TokenizePieces(from, match->begin, scratch, run);
-    const ByteSpan span = with_offsets ? normalized.Original(match->begin, match->end) : ByteSpan{};
-    PushAdded(match->id, span, all.substr(match->begin, match->end - match->begin), with_offsets,
-              run);
-    from = match->end;
-    scan = match->scan_end;
-  }
-  if (from < all.size()) TokenizePieces(from, all.size(), scratch, run);
-}
-
-void PipelineTokenizer::TokenizeAsciiWords(std::string_view text, size_t begin, size_t end,
-                                           bool with_offsets, Scratch* scratch,
-                                           TokenRun* run) const {
-  const auto emit = [&](size_t from, size_t to) {
-    if (to == from) return;
-    scratch->tokens.clear();
-    parts_.model->Tokenize(std::string_view(scratch->word).substr(from, to - from), &scratch->model,
-                           &scratch->tokens);
-    for (const ModelToken& token : scratch->tokens) {
-      if (with_offsets) {
-        PushPiece(token.id, {begin + from + token.begin, begin + from + token.end}, run);
-      } else {
-        run->ids.push_back(token.id);
-      }
-    }
-  };
-  scratch->word.assign(text.substr(begin, end - begin));
-  size_t from = 0;
-  for (size_t i = 0; i < scratch->word.size(); ++i) {
-    char& c = scratch->word[i];
-    if (parts_.bert_lowercase && c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    const bool alphanumeric =
-        (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z');
-    if (alphanumeric) continue;
-    emit(from, i);
-    emit(i, i + 1);
-    from = i + 1;
-  }
-  emit(from, scratch->word.size());
-}
-
-// Words of printable ASCII take the short way, stretches with anything else the long one.
-void PipelineTokenizer::TokenizeBertChunk(std::string_view text, size_t begin, size_t end,
-                                          bool with_offsets, Scratch* scratch,
-                                          TokenRun* run) const {
-  const auto is_space = [](char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; };
-  size_t slow_begin = begin;  // of a stretch for the long way
-  bool slow = false;
-  for (size_t pos = begin; pos < end;) {
-    if (is_space(text[pos])) {
-      ++pos;
-      continue;
-    }
-    const size_t word = pos;
-    bool plain = true;
-    for (; pos < end && !is_space(text[pos]); ++pos) plain &= text[pos] > ' ' && text[pos] < 0x7F;
-    if (!plain) {
-      if (!slow) slow_begin = word;
-      slow = true;
-      continue;
-    }
-    if (slow) TokenizeNormalized(text, slow_begin, word, with_offsets, scratch, run);
-    slow = false;
-    TokenizeAsciiWords(text, word, pos, with_offsets, scratch, run);
-  }
-  if (slow) TokenizeNormalized(text, slow_begin, end, with_offsets, scratch, run);
-}
-
-void PipelineTokenizer::TokenizeChunk(std::string_view text, size_t begin, size_t end,
-                                      bool with_offsets, Scratch* scratch, TokenRun* run) const {
-  if (begin >= end) return;
-  if (parts_.bert_ascii && normalized_.empty()) {
-    TokenizeBertChunk(text, begin, end, with_offsets, scratch, run);
+void PipelineTokenizer::PushAdded(TokenId id, ByteSpan span, bool with_offsets,
+                                  TokenRun* run) const {
+  if (with_offsets) {
+    const std::string_view token = run->text.substr(span.begin, span.end - span.begin);
+    run->Push(id, span, token, parts_.post_processor.trim_offsets);
   } else {
-    TokenizeNormalized(text, begin, end, with_offsets, scratch, run);
+    run->ids.push_back(id);
   }
 }
 
 Status PipelineTokenizer::RunFrom(std::string_view text, size_t begin, size_t enough,
-                                  bool with_offsets, TokenRun* run) const {
+                                  bool with_offsets, EncodeScratch* scratch, TokenRun* run) const {
   run->text = text;
   run->begin = begin;
   TextWindow window(text, begin);
-  Scratch scratch;
   if (raw_.LooksRight()) PERGOLA_RETURN_IF_ERROR(window.CheckUntil(text.size()));
   size_t from = begin;  // all before is tokenised
   size_t scan = begin;  // no added token starts between `from` and here
@@ -327,9 +177,8 @@ Status PipelineTokenizer::RunFrom(std::string_view text, size_t begin, size_t en
     PERGOLA_RETURN_IF_ERROR(window.CheckUntil(wanted));
     const size_t limit = std::min(std::max(wanted, from), window.checked());
     if (const auto match = raw_.FindNext(text, scan, from, limit)) {
-      TokenizeChunk(text, from, match->begin, with_offsets, &scratch, run);
-      PushAdded(match->id, {match->begin, match->end},
-                text.substr(match->begin, match->end - match->begin), with_offsets, run);
+      chunks_->Tokenize(text, from, match->begin, with_offsets, scratch, run);
+      PushAdded(match->id, {match->begin, match->end}, with_offsets, run);
       from = match->end;
       scan = match->scan_end;
       step = kChunkBytes;
@@ -337,12 +186,13 @@ Status PipelineTokenizer::RunFrom(std::string_view text, size_t begin, size_t en
       continue;
     }
     scan = std::max(scan, limit);
-    const size_t cut = limit == text.size() ? limit : cuts_->FindLast(text, from, limit);
+    const size_t cut =
+        limit == text.size() ? limit : cuts_->FindLast(text, from, limit, &scratch->edge);
     if (cut == from) {
       step *= 2;
       continue;
     }
-    TokenizeChunk(text, from, cut, with_offsets, &scratch, run);
+    chunks_->Tokenize(text, from, cut, with_offsets, scratch, run);
     from = cut;
     step = kChunkBytes;
   }
@@ -350,137 +200,72 @@ Status PipelineTokenizer::RunFrom(std::string_view text, size_t begin, size_t en
 }
 
 Status PipelineTokenizer::RunFromRight(std::string_view text, size_t enough,
-                                       const EncodeOptions& options, TokenRun* run) const {
+                                       const EncodeOptions& options, EncodeScratch* scratch,
+                                       TokenRun* run) const {
   for (size_t tail = kChunkBytes; tail < text.size(); tail *= 4) {
     size_t start = text.size() - tail;
     for (int i = 0; i < 3 && IsUtf8Continuation(text[start]); ++i) ++start;
     const size_t bad = FindInvalidUtf8(text.substr(start));
     if (bad != kValidUtf8) return InvalidUtf8Error(start + bad);
     // One code point in, so that the one before a cut is known.
-    const size_t cut = cuts_->FindFirst(text, start + Utf8Length(text[start]));
+    const size_t cut = cuts_->FindFirst(text, start + Utf8Length(text[start]), &scratch->edge);
     if (cut == text.size()) continue;
-    *run = {};
-    PERGOLA_RETURN_IF_ERROR(RunFrom(text, cut, kUnlimited, options.with_offsets, run));
+    run->Clear();
+    PERGOLA_RETURN_IF_ERROR(RunFrom(text, cut, kUnlimited, options.with_offsets, scratch, run));
     run->complete = false;
     if (run->ids.size() >= enough) return OkStatus();
   }
-  *run = {};
-  return RunFrom(text, 0, kUnlimited, options.with_offsets, run);
+  run->Clear();
+  return RunFrom(text, 0, kUnlimited, options.with_offsets, scratch, run);
 }
 
 Status PipelineTokenizer::Run(std::string_view text, size_t enough, const EncodeOptions& options,
-                              TokenRun* run) const {
+                              EncodeScratch* scratch, TokenRun* run) const {
   if (text.size() > std::numeric_limits<uint32_t>::max()) {
     return InvalidArgumentError("a text of " + std::to_string(text.size()) +
                                 " bytes; the limit is 4 GiB");
   }
-  *run = {};
+  run->Clear();
   if (options.side == TruncationSide::kLeft && enough != kUnlimited) {
-    PERGOLA_RETURN_IF_ERROR(RunFromRight(text, enough, options, run));
+    PERGOLA_RETURN_IF_ERROR(RunFromRight(text, enough, options, scratch, run));
   } else {
-    PERGOLA_RETURN_IF_ERROR(RunFrom(text, 0, enough, options.with_offsets, run));
+    PERGOLA_RETURN_IF_ERROR(RunFrom(text, 0, enough, options.with_offsets, scratch, run));
   }
   return OkStatus();
-}
-
-// As the byte-level post-processing of the reference library: white space at the ends of `token`,
-// also as "Ġ", is not part of its place.
-ByteSpan PipelineTokenizer::Trimmed(ByteSpan span, std::string_view token,
-                                    const TokenRun& run) const {
-  const auto is_space = [](char32_t c) { return c == U'\u0120' || HasFlag(c, kWhitespace); };
-  size_t leading = 0;
-  for (size_t pos = 0; pos < token.size() && is_space(DecodeUtf8(token, &pos));) ++leading;
-  size_t trailing = 0;
-  for (size_t pos = token.size(); pos > 0; ++trailing) {
-    pos = PreviousUtf8(token, pos);
-    size_t next = pos;
-    if (!is_space(DecodeUtf8(token, &next))) break;
-  }
-  const bool first = span.begin == 0 || (run.ids.empty() && run.begin == 0);
-  if (leading > 0 && first && parts_.post_processor.add_prefix_space) --leading;
-  for (; leading > 0 && span.begin < span.end; --leading) {
-    span.begin += Utf8Length(run.text[span.begin]);
-  }
-  for (; trailing > 0 && span.end > span.begin; --trailing) {
-    span.end = PreviousUtf8(run.text, span.end);
-  }
-  return span;
-}
-
-void PipelineTokenizer::PushAdded(TokenId id, ByteSpan span, std::string_view token,
-                                  bool with_offsets, TokenRun* run) const {
-  if (with_offsets) {
-    run->offsets.push_back(parts_.post_processor.trim_offsets ? Trimmed(span, token, *run) : span);
-  }
-  run->ids.push_back(id);
-}
-
-void PipelineTokenizer::PushPiece(TokenId id, ByteSpan span, TokenRun* run) const {
-  PushAdded(id, span, parts_.post_processor.trim_offsets ? IdToToken(id) : "", true, run);
-}
-
-void PipelineTokenizer::Assemble(const std::vector<TemplatePiece>& pieces, const TokenRun& first,
-                                 const TokenRun& second, const EncodeOptions& options,
-                                 Encoding* encoding) const {
-  using Kind = TemplatePiece::Kind;
-  for (const TemplatePiece& piece : pieces) {
-    const bool special = piece.kind == Kind::kSpecial;
-    if (special && !options.add_special_tokens) continue;
-    const TokenRun& run = piece.kind == Kind::kSecond ? second : first;
-    const std::vector<TokenId>& ids = special ? piece.ids : run.ids;
-    encoding->ids.insert(encoding->ids.end(), ids.begin(), ids.end());
-    encoding->type_ids.insert(encoding->type_ids.end(), ids.size(), piece.type_id);
-    if (!options.with_offsets) continue;
-    encoding->special_mask.insert(encoding->special_mask.end(), ids.size(), special ? 1 : 0);
-    if (special) {
-      encoding->offsets.insert(encoding->offsets.end(), ids.size(), ByteSpan{});
-    } else {
-      encoding->offsets.insert(encoding->offsets.end(), run.offsets.begin(), run.offsets.end());
-    }
-  }
-  // A limit below the number of special tokens: the closing one stays.
-  if (encoding->ids.size() <= options.max_tokens) return;
-  const size_t surplus = encoding->ids.size() - options.max_tokens;
-  const auto cut = [&](auto* values) {
-    if (values->empty()) return;
-    const size_t kept = options.max_tokens > 0 ? 1 : 0;
-    const auto end = values->end() - static_cast<ptrdiff_t>(kept);
-    values->erase(end - static_cast<ptrdiff_t>(surplus), end);
-  };
-  cut(&encoding->ids);
-  cut(&encoding->type_ids);
-  cut(&encoding->offsets);
-  cut(&encoding->special_mask);
 }
 
 Status PipelineTokenizer::Encode(std::string_view text, const EncodeOptions& options,
                                  Encoding* encoding) const {
   encoding->clear();
+  const auto scratch = scratches_.Borrow();
+  TokenRun& run = scratch->first;
   const size_t budget = Budget(options, false);
-  TokenRun run;
   const size_t enough = options.max_tokens == kUnlimited ? kUnlimited : budget + 1;
-  PERGOLA_RETURN_IF_ERROR(Run(text, enough, options, &run));
+  PERGOLA_RETURN_IF_ERROR(Run(text, enough, options, scratch.get(), &run));
   const size_t added = options.add_special_tokens ? num_added_tokens(false) : 0;
   encoding->total_tokens = run.ids.size() + added;
   encoding->total_is_exact = run.complete;
   encoding->truncated = encoding->total_tokens > options.max_tokens;
-  Cut(budget, options.side, &run);
-  Assemble(parts_.post_processor.single, run, {}, options, encoding);
+  run.Cut(budget, options.side);
+  run.Trim(parts_.post_processor.add_prefix_space);
+  scratch->second.Clear();
+  Assemble(parts_.post_processor.single, run, scratch->second, options, encoding);
   return OkStatus();
 }
 
 // Tokenises both texts far enough to cut them, longest first. Which of two long texts is the longer
 // one decides who keeps the odd token, so work goes on until that is known.
 Status PipelineTokenizer::RunPair(std::string_view first, std::string_view second, size_t budget,
-                                  const EncodeOptions& options, PairRuns* runs) const {
+                                  const EncodeOptions& options, EncodeScratch* scratch) const {
   size_t enough = options.max_tokens == kUnlimited ? kUnlimited : budget + 1;
+  const TokenRun& a = scratch->first;
+  const TokenRun& b = scratch->second;
   while (true) {
-    PERGOLA_RETURN_IF_ERROR(Run(first, enough, options, &runs->first));
-    PERGOLA_RETURN_IF_ERROR(Run(second, enough, options, &runs->second));
-    const size_t a = runs->first.ids.size();
-    const size_t b = runs->second.ids.size();
-    const bool order_known = (runs->first.complete && runs->second.complete) ||
-                             (runs->first.complete && b > a) || (runs->second.complete && a > b);
+    PERGOLA_RETURN_IF_ERROR(Run(first, enough, options, scratch, &scratch->first));
+    PERGOLA_RETURN_IF_ERROR(Run(second, enough, options, scratch, &scratch->second));
+    const bool order_known = (a.complete && b.complete) ||
+                             (a.complete && b.ids.size() > a.ids.size()) ||
+                             (b.complete && a.ids.size() > b.ids.size());
     if (order_known || budget % 2 == 0) return OkStatus();
     enough = enough > kUnlimited / 4 ? kUnlimited : enough * 4;
   }
@@ -489,14 +274,14 @@ Status PipelineTokenizer::RunPair(std::string_view first, std::string_view secon
 Status PipelineTokenizer::EncodePair(std::string_view first, std::string_view second,
                                      const EncodeOptions& options, Encoding* encoding) const {
   encoding->clear();
+  const auto scratch = scratches_.Borrow();
   const size_t budget = Budget(options, true);
-  PairRuns runs;
-  PERGOLA_RETURN_IF_ERROR(RunPair(first, second, budget, options, &runs));
+  PERGOLA_RETURN_IF_ERROR(RunPair(first, second, budget, options, scratch.get()));
   const size_t added = options.add_special_tokens ? num_added_tokens(true) : 0;
-  const size_t a = runs.first.ids.size();
-  const size_t b = runs.second.ids.size();
+  const size_t a = scratch->first.ids.size();
+  const size_t b = scratch->second.ids.size();
   encoding->total_tokens = a + b + added;
-  encoding->total_is_exact = runs.first.complete && runs.second.complete;
+  encoding->total_is_exact = scratch->first.complete && scratch->second.complete;
   encoding->truncated = encoding->total_tokens > options.max_tokens;
   if (a + b > budget) {
     size_t shorter = std::min(a, b);
@@ -505,10 +290,12 @@ Status PipelineTokenizer::EncodePair(std::string_view first, std::string_view se
       shorter = budget / 2;
       longer = shorter + budget % 2;
     }
-    Cut(a > b ? longer : shorter, options.side, &runs.first);
-    Cut(a > b ? shorter : longer, options.side, &runs.second);
+    scratch->first.Cut(a > b ? longer : shorter, options.side);
+    scratch->second.Cut(a > b ? shorter : longer, options.side);
   }
-  Assemble(parts_.post_processor.pair, runs.first, runs.second, options, encoding);
+  scratch->first.Trim(parts_.post_processor.add_prefix_space);
+  scratch->second.Trim(parts_.post_processor.add_prefix_space);
+  Assemble(parts_.post_processor.pair, scratch->first, scratch->second, options, encoding);
   return OkStatus();
 }
 

@@ -1,4 +1,4 @@
-// What turns one pre-token into ids: WordPiece, BPE, later Unigram.
+// What turns one pre-token into ids: WordPiece, BPE, Unigram.
 //
 //   std::vector<ModelToken> tokens;
 //   ModelScratch scratch;
@@ -39,6 +39,10 @@ struct ModelScratch {
   };
   std::vector<Symbol> symbols;
   std::vector<Candidate> candidates;
+
+  size_t capacity_bytes() const {
+    return symbols.capacity() * sizeof(Symbol) + candidates.capacity() * sizeof(Candidate);
+  }
 };
 
 // Immutable and thread-safe.
@@ -59,6 +63,9 @@ class TokenModel {
   // One more than the largest id; added tokens that the model does not know are numbered from here
   // on.
   virtual size_t id_limit() const = 0;
+
+  // The pieces are bytes as they are, not letters that stand for bytes (byte_alphabet.h).
+  virtual bool reads_bytes() const { return false; }
 
   // True when a text may be cut between these neighbours without changing any token. May say false
   // when unsure.

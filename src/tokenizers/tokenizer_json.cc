@@ -47,7 +47,9 @@ Result<std::unique_ptr<Tokenizer>> Build(const JsonElement& root) {
   PERGOLA_ASSIGN_OR_RETURN(parts.normalizer, ParseNormalizer(normalizer, "normalizer"));
   PERGOLA_ASSIGN_OR_RETURN(parts.pretokenizer, ParsePretokenizer(pretokenizer, "pre_tokenizer"));
   PERGOLA_RETURN_IF_ERROR(RecogniseBert(normalizer, pretokenizer, &parts));
-  PERGOLA_ASSIGN_OR_RETURN(parts.model, ParseTokenModel(Entry(root, "model", null), "model"));
+  const bool byte_level = parts.pretokenizer && parts.pretokenizer->maps_bytes();
+  PERGOLA_ASSIGN_OR_RETURN(parts.model,
+                           ParseTokenModel(Entry(root, "model", null), "model", byte_level));
   PERGOLA_ASSIGN_OR_RETURN(
       parts.post_processor,
       ParsePostProcessor(Entry(root, "post_processor", null), "post_processor"));

@@ -47,9 +47,14 @@ TEST(TokenizerJsonTest, NamesKindAndPlaceOfWhatItDoesNotSupport) {
       {R"("normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Nmt"}]})",
        "kind 'Nmt' at normalizer.normalizers[1] "},
       {R"("normalizer":{"type":"Replace","pattern":{"Regex":"a+"},"content":""})",
-       "kind 'Regex' at normalizer.pattern "},
-      {R"("pre_tokenizer":{"type":"Metaspace"})", "kind 'Metaspace' at pre_tokenizer "},
-      {R"("post_processor":{"type":"ByteLevel"})", "kind 'ByteLevel' at post_processor "},
+       "kind 'Regex a+' at normalizer.pattern "},
+      {R"("pre_tokenizer":{"type":"UnicodeScripts"})", "kind 'UnicodeScripts' at pre_tokenizer "},
+      {R"("pre_tokenizer":{"type":"Split","pattern":{"Regex":"\\w+"},"behavior":"Isolated"})",
+       "kind 'Regex \\w+' at pre_tokenizer.pattern "},
+      {R"("pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},)"
+       R"({"type":"Digits"}]})",
+       "kind 'ByteLevel before another part' at pre_tokenizer "},
+      {R"("post_processor":{"type":"Other"})", "kind 'Other' at post_processor "},
       {R"("decoder":{"type":"CTC"})", "kind 'CTC' at decoder "}};
   for (const auto& [entries, message] : cases) {
     const Status status = ParseTokenizerJson(WithEntries(entries)).status();

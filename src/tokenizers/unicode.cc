@@ -71,6 +71,28 @@ size_t FindInvalidUtf8(std::string_view text) {
   return kValidUtf8;
 }
 
+std::string ReplaceInvalidUtf8(std::string_view bytes) {
+  std::string text;
+  while (true) {
+    const size_t bad = FindInvalidUtf8(bytes);
+    if (bad == kValidUtf8) return text.append(bytes);
+    text.append(bytes.substr(0, bad)).append("\uFFFD");
+    bytes.remove_prefix(bad);
+    // The longest prefix that some continuation would make well-formed, at least one byte.
+    const size_t length = Utf8Length(bytes[0]);
+    size_t kept = 1;
+    for (size_t size = std::min(length - 1, bytes.size()); size > 1 && kept == 1; --size) {
+      std::string completed(bytes.substr(0, size));
+      for (const char last : {'\x80', '\xBF'}) {
+        completed.resize(size);
+        completed.append(length - size, last);
+        if (FindInvalidUtf8(completed) == kValidUtf8) kept = size;
+      }
+    }
+    bytes.remove_prefix(kept);
+  }
+}
+
 size_t EncodeUtf8(char32_t code_point, char* out) {
   if (code_point < 0x80) {
     out[0] = static_cast<char>(code_point);

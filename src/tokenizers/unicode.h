@@ -24,6 +24,9 @@ inline constexpr size_t kValidUtf8 = static_cast<size_t>(-1);
 // surrogates and code points above U+10FFFF are ill-formed), or kValidUtf8. About 10 GB/s on ASCII.
 size_t FindInvalidUtf8(std::string_view text);
 
+// Every ill-formed sequence, as long as it might have become a well-formed one, becomes U+FFFD.
+std::string ReplaceInvalidUtf8(std::string_view bytes);
+
 // The code point at text[*pos], which must start a well-formed sequence; moves *pos behind it.
 inline char32_t DecodeUtf8(std::string_view text, size_t* pos) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[*pos + i]); };
@@ -79,6 +82,71 @@ enum UnicodeFlag : uint8_t {
   kDecomposesCompatibly = 128,  // by NFKD, also where it is the same as by NFD
 };
 
+// General categories as the reference library's regular expressions see them, in groups.
+enum UnicodeCategory : uint8_t {
+  kCategoryCn,
+  kCategoryCc,
+  kCategoryCf,
+  kCategoryCo,  // other
+  kCategoryZs,
+  kCategoryZl,
+  kCategoryZp,  // separators
+  kCategoryLu,
+  kCategoryLl,
+  kCategoryLt,
+  kCategoryLm,
+  kCategoryLo,  // letters
+  kCategoryMn,
+  kCategoryMc,
+  kCategoryMe,  // marks
+  kCategoryNd,
+  kCategoryNl,
+  kCategoryNo,  // numbers
+  kCategoryPc,
+  kCategoryPd,
+  kCategoryPs,
+  kCategoryPe,
+  kCategoryPi,
+  kCategoryPf,  // punctuation
+  kCategoryPo,
+  kCategorySm,
+  kCategorySc,
+  kCategorySk,
+  kCategorySo,  // symbols
+};
+
+// Beside the category in Record::category.
+enum CategoryFlag : uint8_t {
+  kRegexSpace = 32,   // \s of regular expressions
+  kNumeric = 64,      // what Digits isolates
+  kNfcChanges = 128,  // by NFC, alone or behind something; else inert but for the order of marks
+};
+
+// For extended grapheme clusters.
+enum GraphemeClass : uint8_t {
+  kGraphemeOther,
+  kGraphemeControl,
+  kGraphemeExtend,
+  kGraphemeZwj,
+  kGraphemeSpacingMark,
+  kGraphemePrepend,
+  kGraphemeRegional,
+  kGraphemeLead,
+  kGraphemeVowel,
+  kGraphemeTrail,
+  kGraphemeLv,
+  kGraphemeLvt,
+  kGraphemePictograph,
+};
+
+// Beside the class in Record::grapheme.
+enum GraphemeFlag : uint8_t {
+  kConjunctConsonant = 16,
+  kConjunctLinker = 32,
+  kConjunctExtend = 48,  // mask of the three
+  kNfkcChanges = 64,     // as kNfcChanges
+};
+
 inline const unicode_tables::Record& UnicodeRecord(char32_t code_point) {
   const uint32_t block = code_point / 128;
   const uint32_t last = unicode_tables::kNumBlocks - 1;
@@ -90,8 +158,16 @@ inline bool HasFlag(char32_t code_point, UnicodeFlag flag) {
   return (UnicodeRecord(code_point).flags & flag) != 0;
 }
 
+inline UnicodeCategory CategoryOf(char32_t code_point) {
+  return static_cast<UnicodeCategory>(UnicodeRecord(code_point).category & 31);
+}
+
 // Blocks that BertNormalizer surrounds with spaces.
 bool IsCjkIdeograph(char32_t code_point);
+
+inline bool IsHangulSyllable(char32_t code_point) {
+  return code_point >= 0xAC00 && code_point <= 0xD7A3;
+}
 
 enum class DecompositionKind { kCanonical, kCompatible };
 

@@ -11,6 +11,8 @@ namespace pergola::tokenizers::unicode_tables {
 struct Record {
   uint8_t flags;            // UnicodeFlag bits of unicode.h
   uint8_t combining_class;  // canonical combining class
+  uint8_t category;         // UnicodeCategory in the lower 5 bits, CategoryFlag bits of unicode.h
+  uint8_t grapheme;         // GraphemeClass in the lower 4 bits, GraphemeFlag bits of unicode.h
   int32_t lower_delta;      // lower case minus the code point
 };
 

@@ -109,17 +109,43 @@ TEST(UnicodeTest, NormalisesEveryCodePointAsTheReferenceDoes) {
   EXPECT_EQ(HashOf(*MakeStrip(true, true)), Golden("Strip"));
 }
 
-TEST(UnicodeTest, SplitsAtEveryCodePointAsTheReferenceDoes) {
+// Over the numbers of pieces of "a?a ?1" for every code point.
+std::string PieceHashOf(const Pretokenizer& pretokenizer) {
   Fnv fnv;
-  const auto split = MakeBertPretokenizer();
-  std::vector<TextSpan> pieces;
+  NormalizedText text;
+  PieceList pieces;
   ForEachCodePoint([&](const std::string& c) {
-    const std::string text = "a" + c + "a";
-    pieces.assign(1, {0, text.size()});
-    split->Split(text, &pieces);
-    fnv.Add(std::to_string(pieces.size()));
+    text.Assign("a" + c + "a " + c + "1", 0, false);
+    pieces.spans.assign(1, {0, text.text().size()});
+    pretokenizer.Split(&text, &pieces);
+    fnv.Add(std::to_string(pieces.spans.size()));
   });
-  EXPECT_EQ(fnv.Hex(), Golden("BertPreTokenizer"));
+  return fnv.Hex();
+}
+
+TEST(UnicodeTest, SplitsAtEveryCodePointAsTheReferenceDoes) {
+  EXPECT_EQ(PieceHashOf(*MakeBertPretokenizer()), Golden("BertPreTokenizer"));
+  EXPECT_EQ(PieceHashOf(*MakeWhitespace()), Golden("Whitespace"));
+  EXPECT_EQ(PieceHashOf(*MakeWhitespaceSplit()), Golden("WhitespaceSplit"));
+  EXPECT_EQ(PieceHashOf(*MakeDigits(false)), Golden("Digits"));
+  EXPECT_EQ(PieceHashOf(*MakePunctuation(SplitBehaviour::kContiguous)), Golden("Punctuation"));
+  EXPECT_EQ(PieceHashOf(*MakeByteLevel(false, true)), Golden("ByteLevel"));
+}
+
+TEST(UnicodeTest, MatchesEveryCodePointAsTheRegularExpressionsOfTheReferenceDo) {
+  simdjson::dom::parser parser;
+  const simdjson::dom::element goldens =
+      parser.load(std::string(PERGOLA_TEST_DATA) + "/golden/tokenizers/unicode.json");
+  int count = 0;
+  for (const auto [regex, hash] : simdjson::dom::object(goldens["Split"])) {
+    auto pattern = MakeRegexPattern(regex, "here");
+    ASSERT_TRUE(pattern.ok()) << pattern.status().ToString();
+    const auto split =
+        MakeSplit(std::move(*pattern), SplitBehaviour::kIsolated, false, PretokenizerCuts::kNone);
+    EXPECT_EQ(PieceHashOf(*split), std::string_view(hash)) << regex;
+    ++count;
+  }
+  EXPECT_EQ(count, 17);
 }
 
 }  // namespace

@@ -60,6 +60,7 @@ class Vocabulary {
   // One more than the largest id.
   size_t id_limit() const { return places_.size(); }
   size_t num_tokens() const { return num_tokens_; }
+  size_t num_bytes() const { return arena_.size(); }
   size_t longest_token_bytes() const { return longest_token_bytes_; }
 
  private:
