@@ -120,7 +120,7 @@ class EngineBench {
     std::vector<engine::SequenceInput> inputs;
     for (const Sequence& text : texts) inputs.push_back({.sequence = &text});
     PERGOLA_RETURN_IF_ERROR(Check(runner, inputs, cell));
-    cell->ids = texts[0].ids;
+    for (const Sequence& text : texts) cell->ids.push_back(text.ids);
     std::vector<double> seconds;
     double total = 0;
     while (total < options_.seconds.count() || seconds.size() < 3) {
@@ -139,7 +139,8 @@ class EngineBench {
 
   Status Check(engine::LocalRunner& runner, std::span<const engine::SequenceInput> inputs,
                EngineBenchCell* cell) {
-    PERGOLA_ASSIGN_OR_RETURN(const Rows together, RunTexts(runner, inputs));
+    PERGOLA_ASSIGN_OR_RETURN(cell->vectors, RunTexts(runner, inputs));
+    const Rows& together = cell->vectors;
     for (size_t index = 0; index < inputs.size(); ++index) {
       PERGOLA_ASSIGN_OR_RETURN(const Rows alone, RunTexts(runner, inputs.subspan(index, 1)));
       if (alone[0] != together[index]) {
@@ -153,7 +154,6 @@ class EngineBench {
       PERGOLA_ASSIGN_OR_RETURN(Rows rows, RunTexts(reference, inputs.first(1)));
       expected = std::move(rows[0]);
     }
-    cell->vector = together[0];
     cell->cosine = Cosine(together[0], expected);
     if (!(cell->cosine >= kLeastCosine)) {
       return InternalError("cosine to the reference kernels is " + std::to_string(cell->cosine) +

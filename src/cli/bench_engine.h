@@ -32,12 +32,12 @@ struct EngineBenchCell {
   int64_t length = 0;
   int64_t batch = 0;
   int threads = 0;
-  double tokens_per_s = 0;    // of all calls
-  double ms_p50 = 0;          // of a call
-  double cosine = 0;          // of the first text's vector to the reference kernels'
-  std::string numeric_class;  // of the products
-  std::vector<int32_t> ids;   // of the first text
-  std::vector<float> vector;  // its row, not normalised
+  double tokens_per_s = 0;                  // of all calls
+  double ms_p50 = 0;                        // of a call
+  double cosine = 0;                        // of the first text's vector to the reference kernels'
+  std::string numeric_class;                // of the products
+  std::vector<std::vector<int32_t>> ids;    // of every text
+  std::vector<std::vector<float>> vectors;  // their rows, not normalised
 };
 
 // Calls `report` after every cell, in the order threads, lengths, batches. Lengths over the model's

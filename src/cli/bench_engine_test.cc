@@ -31,10 +31,12 @@ TEST(BenchEngineTest, EveryCellIsCheckedAndTimed) {
     EXPECT_GT(cell.tokens_per_s, 0);
     EXPECT_GT(cell.ms_p50, 0);
     EXPECT_GT(cell.cosine, 0.99999);
-    EXPECT_EQ(static_cast<int64_t>(cell.ids.size()), cell.length);
-    EXPECT_FALSE(cell.vector.empty());
+    ASSERT_EQ(static_cast<int64_t>(cell.ids.size()), cell.batch);
+    EXPECT_EQ(static_cast<int64_t>(cell.ids.back().size()), cell.length);
+    EXPECT_EQ(cell.vectors.size(), cell.ids.size());
   }
-  EXPECT_EQ(cells[0].vector, cells[5].vector);  // neither batch nor threads matter
+  EXPECT_EQ(cells[0].vectors[0], cells[5].vectors[0]);
+  EXPECT_NE(cells[1].vectors[0], cells[1].vectors[1]);  // neither batch nor threads matter
 }
 
 TEST(BenchEngineTest, AMissingModelIsAnError) {

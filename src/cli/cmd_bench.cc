@@ -63,6 +63,18 @@ int BenchHardware(const HardwareFlags& flags) {
   return kExitOk;
 }
 
+void AppendText(const std::vector<int32_t>& ids, const std::vector<float>& vector,
+                std::string* json) {
+  *json += "{\"ids\":[";
+  for (size_t i = 0; i < ids.size(); ++i) *json += (i > 0 ? "," : "") + std::to_string(ids[i]);
+  *json += "],\"vector\":[";
+  for (size_t i = 0; i < vector.size(); ++i) {
+    if (i > 0) *json += ',';
+    AppendJsonFloat(vector[i], json);
+  }
+  *json += "]}";
+}
+
 void PrintCell(const EngineFlags& flags, const std::string& model, const EngineBenchCell& cell) {
   if (!flags.json) {
     std::printf("%8lld %8lld %8d %12.0f %12.3f %10.6f\n", static_cast<long long>(cell.length),
@@ -78,14 +90,10 @@ void PrintCell(const EngineFlags& flags, const std::string& model, const EngineB
       ",\"ms_p50\":" + Number("%.4f", cell.ms_p50) + ",\"cosine\":" + Number("%.7f", cell.cosine) +
       ",\"numeric_class\":" + JsonString(cell.numeric_class);
   if (flags.vectors) {
-    json += ",\"ids\":[";
-    for (size_t i = 0; i < cell.ids.size(); ++i) {
-      json += (i > 0 ? "," : "") + std::to_string(cell.ids[i]);
-    }
-    json += "],\"vector\":[";
-    for (size_t i = 0; i < cell.vector.size(); ++i) {
-      if (i > 0) json += ',';
-      AppendJsonFloat(cell.vector[i], &json);
+    json += ",\"texts\":[";
+    for (size_t text = 0; text < cell.ids.size(); ++text) {
+      if (text > 0) json += ',';
+      AppendText(cell.ids[text], cell.vectors[text], &json);
     }
     json += ']';
   }
@@ -149,7 +157,7 @@ void AddEngine(CLI::App& bench, Run* run) {
                    "f32: quantised weights are widened, the reference mode")
       ->check(CLI::IsMember({"auto", "f32"}));
   command->add_flag("--vectors", flags->vectors,
-                    "With --json: ids and vector of each cell's first text too");
+                    "With --json: ids and vectors of each cell's texts too");
   command->add_flag("--offline", flags->offline, "Fetch nothing");
   command->add_flag("--json", flags->json, "One JSON object per line");
   command->callback([flags, run] { *run = [flags] { return BenchModel(*flags); }; });
