@@ -197,9 +197,8 @@ TEST_P(TinyModelPerIsaTest, RefusesIdsAndLengthsThatTheModelCannotTake) {
               StatusCode::kInvalidArgument);
   }
   const Sequence good{{1}};
-  const SequenceInput lacking{&good, {OutputKind::kSparse}};
-  EXPECT_EQ(runner.Run({&lacking, 1}).status().message(),
-            "sequence 0: the model gives no sparse weights");
+  const SequenceInput lacking{&good, {OutputKind::kLogits}};
+  EXPECT_EQ(runner.Run({&lacking, 1}).status().message(), "sequence 0: the model gives no logits");
 }
 
 // A span is pooled like a sequence of these token vectors, with a gap before it, between or after.
@@ -235,6 +234,46 @@ TEST_P(TinyModelPerIsaTest, SpansArePooledApart) {
       EXPECT_NEAR(rows.row(static_cast<int64_t>(span))[col], sum / (end - begin), 1e-5);
     }
   }
+}
+
+// BGE-M3's heads: one pass gives all outputs, and asking for one of them gives the same bits.
+TEST(TinyTokenHeadsPerIsaTest, SparseAndMultiVectorRowsAgreeWithTheReference) {
+  const std::string directory = std::string(PERGOLA_TEST_DATA) + "/golden/tiny/bge-m3";
+  const Golden golden = ReadGolden(directory);
+  const auto model = Model::Load(directory, {});
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  const int64_t width = (*model)->width(OutputKind::kMultiVector);
+  ASSERT_EQ((*model)->width(OutputKind::kSparse), 1);
+  ASSERT_EQ(width, golden.width);
+  const OutputSet all = {OutputKind::kEmbedding, OutputKind::kSparse, OutputKind::kMultiVector};
+  std::vector<SequenceInput> batch;
+  for (const Sequence& sequence : golden.sequences) batch.push_back({&sequence, all});
+  LocalRunner runner(**model);
+  const auto outputs = runner.Run(batch);
+  ASSERT_TRUE(outputs.ok()) << outputs.status().ToString();
+
+  const std::vector<float> sparse = ReadFloats(directory + "/sparse.f32");
+  const std::vector<float> vectors = ReadFloats(directory + "/multi_vector.f32");
+  size_t token = 0;
+  for (size_t index = 0; index < batch.size(); ++index) {
+    const auto at = static_cast<int64_t>(index);
+    const ConstF32Matrix weights = *(*outputs)->Rows(at, OutputKind::kSparse);
+    const ConstF32Matrix rows = *(*outputs)->Rows(at, OutputKind::kMultiVector);
+    ASSERT_EQ(weights.rows, golden.sequences[index].tokens());
+    ASSERT_EQ(rows.rows, weights.rows);
+    for (int64_t row = 0; row < weights.rows; ++row, ++token) {
+      EXPECT_NEAR(weights.data[row], sparse[token], 1e-4) << "text " << index;
+      EXPECT_GE(Cosine(rows.row(row), vectors.data() + token * static_cast<size_t>(width), width),
+                0.99999)
+          << "text " << index;
+    }
+    LocalRunner other(**model);
+    const SequenceInput only{&golden.sequences[index], {OutputKind::kSparse}};
+    const auto alone = other.Run({&only, 1});
+    const ConstF32Matrix same = *(*alone)->Rows(0, OutputKind::kSparse);
+    EXPECT_TRUE(std::equal(weights.data, weights.data + weights.rows, same.data)) << index;
+  }
+  EXPECT_EQ(token, sparse.size());
 }
 
 class TinyClassifierPerIsaTest : public TinyModelPerIsaTest {};
@@ -292,12 +331,32 @@ std::string TestName(const ::testing::TestParamInfo<const char*>& model) {
   return name;
 }
 
-constexpr const char* kEmbedders[] = {"bert",       "bert-cls", "bert-f16",   "bert-bf16",
-                                      "distilbert", "mpnet",    "nomic-bert", "gemma3-embed"};
-// Causal language models without a pipeline: only their hidden states have a reference here.
-constexpr const char* kLanguageModels[] = {"llama-spm-rope3", "gemma3-causal"};
+constexpr const char* kEmbedders[] = {"bert",
+                                      "bert-cls",
+                                      "bert-f16",
+                                      "bert-bf16",
+                                      "distilbert",
+                                      "mpnet",
+                                      "roberta",
 
-constexpr const char* kClassifiers[] = {"bert-classifier"};
+                                      "camembert",
+                                      "bge-m3",
+                                      "nomic-bert",
+                                      "gte",
+                                      "modernbert",
+                                      "qwen3-embed",
+                                      "qwen3-embed-bf16",
+                                      "qwen3-embed-sharded",
+                                      "qwen3-bidir",
+                                      "mistral",
+                                      "llama-bidirectional",
+                                      "gemma3-embed"};
+// Causal language models without a pipeline: only their hidden states have a reference here.
+constexpr const char* kLanguageModels[] = {"llama", "llama-spm-rope3", "gemma3-causal"};
+constexpr const char* kClassifiers[] = {"bert-classifier",       "roberta-classifier",
+                                        "distilbert-classifier", "modernbert-classifier",
+
+                                        "qwen3-reranker",        "qwen3-score"};
 
 INSTANTIATE_TEST_SUITE_P(Tiny, TinyModelPerIsaTest, ::testing::ValuesIn(kEmbedders), TestName);
 INSTANTIATE_TEST_SUITE_P(Tiny, TinyEmbedderPerIsaTest, ::testing::ValuesIn(kEmbedders), TestName);
