@@ -42,7 +42,7 @@ AnswerParts RenderByType(std::shared_ptr<const EmbedAnswer> answer, std::string_
       out->push_back(',');
     }
     answer->AppendRow(row, formats[type], out);
-    if (++row < answer->outputs.size()) return true;
+    if (++row < answer->embeddings.size()) return true;
     out->push_back(']');
     row = 0;
     if (++type < formats.size()) return true;
@@ -61,7 +61,7 @@ AnswerParts RenderCohereV1(std::shared_ptr<const EmbedAnswer> answer) {
   const auto row = [answer](int64_t index, std::string* out) {
     answer->AppendRow(static_cast<size_t>(index), answer->call.formats[0], out);
   };
-  return ListParts(Head(*answer, false), static_cast<int64_t>(answer->outputs.size()), row,
+  return ListParts(Head(*answer, false), static_cast<int64_t>(answer->embeddings.size()), row,
                    "]" + Tail(*answer, "1"));
 }
 

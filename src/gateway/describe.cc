@@ -76,6 +76,39 @@ void OllamaModel(const service::ModelInfo& info, std::string* out) {
   Details(info, out);
 }
 
+// In the words of Ollama where it has them.
+std::vector<std::string_view> Abilities(const service::ModelInfo& info) {
+  std::vector<std::string_view> abilities;
+  if (info.has(OutputKind::kEmbedding)) abilities.push_back("embedding");
+  if (info.has(OutputKind::kSparse)) abilities.push_back("sparse");
+  if (info.has(OutputKind::kMultiVector)) abilities.push_back("multi-vector");
+  if (info.width(OutputKind::kLogits) == 1) abilities.push_back("rerank");
+  if (info.width(OutputKind::kLogits) > 1) abilities.push_back("classification");
+  return abilities;
+}
+
+// TEI's model_type: {"embedding":{...}}, {"reranker":{...}} or {"classifier":{...}}.
+void ModelType(const service::ModelInfo& info, std::string* out) {
+  Key("model_type", out);
+  if (!info.has(OutputKind::kLogits)) {
+    out->append("{\"embedding\":{");
+    if (!info.pooling.empty()) Text("pooling", info.pooling, out);
+    out->append("}}");
+    return;
+  }
+  out->append(info.width(OutputKind::kLogits) == 1 ? "{\"reranker\":{" : "{\"classifier\":{");
+  Key("id2label", out);
+  out->push_back('{');
+  for (size_t i = 0; i < info.labels.size(); ++i) Text(std::to_string(i), info.labels[i], out);
+  out->push_back('}');
+  Key("label2id", out);
+  out->push_back('{');
+  for (size_t i = 0; i < info.labels.size(); ++i) {
+    Number(info.labels[i], static_cast<int64_t>(i), out);
+  }
+  out->append("}}}");
+}
+
 }  // namespace
 
 std::string DescribeRoot(const RoutesOptions& options) {
@@ -156,10 +189,17 @@ std::string DescribeShow(const ServedModel& model) {
   Text("general.basename", info.id, &out);
   Number("general.parameter_count", info.parameters, &out);
   Number(info.architecture + ".context_length", info.max_tokens, &out);
-  Number(info.architecture + ".embedding_length", info.width(OutputKind::kEmbedding), &out);
+  if (info.has(OutputKind::kEmbedding)) {
+    Number(info.architecture + ".embedding_length", info.width(OutputKind::kEmbedding), &out);
+  }
   Number(info.architecture + ".vocab_size", info.vocab_size, &out);
   out.push_back('}');
-  out.append(",\"capabilities\":[\"embedding\"]}");
+  out.append(",\"capabilities\":[");
+  for (const std::string_view ability : Abilities(info)) {
+    if (out.back() != '[') out.push_back(',');
+    AppendJsonString(ability, &out);
+  }
+  out.append("]}");
   return out;
 }
 
@@ -177,8 +217,7 @@ std::string DescribeInfo(const RoutesOptions& options) {
   Key("model_sha", &out);
   out.append("null");
   Text("model_dtype", model.info.quantisation, &out);
-  Key("model_type", &out);
-  out.append("{\"embedding\":{}}");
+  ModelType(model.info, &out);
   Number("max_input_length", model.info.max_tokens, &out);
   Number("max_client_batch_size", options.max_batch_inputs, &out);
   Number("max_body_bytes", options.max_body_bytes, &out);

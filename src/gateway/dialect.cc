@@ -1,12 +1,6 @@
 #include "gateway/dialect.h"
 
-#include <bit>
-#include <cmath>
-#include <cstring>
 #include <limits>
-
-#include "core/check.h"
-#include "gateway/json_writer.h"
 
 namespace pergola::gateway {
 namespace {
@@ -106,85 +100,7 @@ MaybeFailure ReadList(const JsonValue& list, std::string_view field, const Parse
   return WrongKind(field, Place(field, 0), first, "a string, a token id or a list of token ids");
 }
 
-std::vector<float>& Scratch(size_t width) {
-  thread_local std::vector<float> scratch;
-  scratch.resize(width);
-  return scratch;
-}
-
-// The bytes of `row` in a type other than float32; binary's are two's complement.
-std::vector<uint8_t> PackedBytes(std::span<const float> row, NumberType type,
-                                 service::Int8Rule int8_rule) {
-  if (type == NumberType::kInt8 || type == NumberType::kUint8) {
-    std::vector<int8_t> signed_values(row.size());
-    service::FormatInt8(row, int8_rule, signed_values);
-    std::vector<uint8_t> bytes(row.size());
-    for (size_t i = 0; i < row.size(); ++i) {
-      bytes[i] = static_cast<uint8_t>(signed_values[i]);
-      if (type == NumberType::kUint8) bytes[i] = static_cast<uint8_t>(bytes[i] + 128);
-    }
-    return bytes;
-  }
-  std::vector<uint8_t> bytes(row.size() / 8);
-  service::FormatBits(
-      row,
-      type == NumberType::kBinaryLsb ? service::BitOrder::kLsbFirst : service::BitOrder::kMsbFirst,
-      bytes);
-  if (type == NumberType::kBinary) {
-    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(byte - 128);
-  }
-  return bytes;
-}
-
-void AppendFloat32Base64(std::span<const float> row, std::string* out) {
-  static_assert(std::endian::native == std::endian::little);
-  AppendJsonBase64({reinterpret_cast<const uint8_t*>(row.data()), row.size_bytes()}, out);
-}
-
 }  // namespace
-
-void EmbedAnswer::AppendRow(size_t index, const NumberFormat& format, std::string* out) const {
-  const service::Rows& source = rows(index);
-  std::vector<float>& row = Scratch(static_cast<size_t>(width));
-  service::FormatFloats({source.row(0), static_cast<size_t>(source.width)}, normalise, row);
-  if (format.type == NumberType::kFloat) {
-    if (format.base64) {
-      AppendFloat32Base64(row, out);
-    } else {
-      AppendJsonFloats(row, out);
-    }
-    return;
-  }
-  const std::vector<uint8_t> bytes = PackedBytes(row, format.type, int8_rule);
-  const bool is_signed = format.type == NumberType::kInt8 || format.type == NumberType::kBinary;
-  if (format.base64) {
-    AppendJsonBase64(bytes, out);
-  } else if (is_signed) {
-    AppendJsonInt8s({reinterpret_cast<const int8_t*>(bytes.data()), bytes.size()}, out);
-  } else {
-    AppendJsonUint8s(bytes, out);
-  }
-}
-
-void EmbedAnswer::AppendTokenRow(size_t index, int64_t token, std::string* out) const {
-  const service::Rows& source = rows(index);
-  AppendJsonFloats({source.row(token), static_cast<size_t>(source.width)}, out);
-}
-
-double EmbedAnswer::Cosine(size_t a, size_t b) const {
-  const float* x = rows(a).row(0);
-  const float* y = rows(b).row(0);
-  double xy = 0.0;
-  double xx = 0.0;
-  double yy = 0.0;
-  for (int64_t i = 0; i < width; ++i) {
-    xy += static_cast<double>(x[i]) * y[i];
-    xx += static_cast<double>(x[i]) * x[i];
-    yy += static_cast<double>(y[i]) * y[i];
-  }
-  const double norm = std::sqrt(xx) * std::sqrt(yy);
-  return norm == 0.0 ? 0.0 : xy / norm;
-}
 
 MaybeFailure ReadInputs(const std::optional<JsonValue>& value, std::string_view field,
                         InputForms forms, const ParseLimits& limits, Inputs* inputs) {
@@ -217,6 +133,10 @@ MaybeFailure ReadTexts(const std::optional<JsonValue>& value, std::string_view f
 void ReadDirection(Fields& fields, EmbedCall* call) {
   const auto direction = fields.OneOf("truncation_direction", {"right", "left", "Right", "Left"});
   if (direction && *direction % 2 == 1) call->side = tokenizers::TruncationSide::kLeft;
+}
+
+void PairFirstWithOthers(EmbedCall* call) {
+  for (size_t i = 1; i < call->inputs.texts.size(); ++i) call->pairs.push_back({0, i});
 }
 
 void ReadEncodingFormat(Fields& fields, EmbedCall* call) {

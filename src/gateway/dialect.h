@@ -24,6 +24,7 @@
 #include "gateway/json_reader.h"
 #include "service/embedding_format.h"
 #include "service/inference_service.h"
+#include "text/sparse_weights.h"
 #include "tokenizers/tokenizer.h"
 
 namespace pergola::gateway {
@@ -47,19 +48,38 @@ struct NumberFormat {
 };
 
 struct EmbedAnswer;
+struct ServedModel;
 // An answer, piece by piece, so that a large one never stands in memory whole: appends some bytes
 // and returns whether there is more. Called from one thread at a time; keeps alive what it reads.
 using AnswerParts = std::function<bool(std::string* out)>;
 using RenderEmbed = AnswerParts (*)(std::shared_ptr<const EmbedAnswer> answer);
 
-// One request for vectors, in no dialect.
+// What a call asks of the model.
+enum class Ask {
+  kEmbeddings,    // a row per text, or per chunk of a document
+  kTokenVectors,  // a row per token
+  kSparse,        // weights of the tokens that occur
+  kSimilarity,    // of pairs: cosine of their embeddings
+  kScores,        // of pairs: by the best means that the model has
+  kRanking,       // of pairs: by a model made for it
+  kLabels,        // of texts or pairs: the classes of the model
+};
+
+// Two inputs by index; kNone: the first stands alone.
+struct InputPair {
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+  size_t first = 0;
+  size_t second = kNone;
+};
+
+// One request for vectors or scores, in no dialect.
 struct EmbedCall {
   Envelope envelope = Envelope::kOpenAi;
   RenderEmbed render = nullptr;
   std::string model;  // as sent; empty: not given
   Inputs inputs;
   std::string_view input_field = "input";  // for error messages
-  OutputKind output = OutputKind::kEmbedding;
+  Ask ask = Ask::kEmbeddings;
 
   bool truncate = false;
   tokenizers::TruncationSide side = tokenizers::TruncationSide::kRight;
@@ -76,37 +96,86 @@ struct EmbedCall {
   std::vector<NumberFormat> formats{{}};  // at least one; several only for Cohere
   std::string_view format_field = "encoding_format";
 
-  // Something the model must be able to do beyond embedding ("late chunking"), or empty.
-  std::string_view ability = "";
+  // kSimilarity, kScores, kRanking, kLabels: what answer i is about.
+  std::vector<InputPair> pairs;
+  bool raw_scores = false;  // as the model computes them, not between 0 and 1
+  std::optional<int64_t> top_n;
+  bool return_documents = false;
+  // The second text of a pair is cut to so many tokens before the pair is.
+  std::optional<int64_t> max_second_tokens;
 
-  // Scores: answer i compares the rows pairs[i].first and .second.
-  std::vector<std::pair<size_t, size_t>> pairs;
+  // kEmbeddings: how many texts, one after the other, are chunks of one document; empty: none are.
+  std::vector<size_t> document_sizes;
+  // A document is embedded whole and its chunks pooled apart, also by a model not trained for it.
+  bool late_chunking = false;
+
   bool by_type = false;  // Cohere v1: embeddings in an object by type
+};
+
+// How pairs are scored.
+enum class Scoring {
+  kCosine,      // of embeddings
+  kClassifier,  // by a model that reads both texts together
+  kMaxSim,      // each token of the first with its nearest of the second
+};
+
+struct ScoredPair {
+  size_t index = 0;
+  double score = 0.0;
+};
+
+struct ScoredLabel {
+  std::string_view label;  // lives as long as the model
+  double score = 0.0;
 };
 
 // What came of it. Immutable; rendered on any thread.
 struct EmbedAnswer {
   EmbedCall call;
-  std::string model;  // as the client named it, else the served id
-  std::string id;     // unique, for dialects whose answers have one
-  // Per input: full width, not normalised.
+  std::string model;                         // as the client named it, else the served id
+  std::string id;                            // unique, for dialects whose answers have one
+  OutputKind kind = OutputKind::kEmbedding;  // what `outputs` hold
+  Scoring scoring = Scoring::kCosine;
+  // Per sequence: full width, not normalised. A sequence is an input, a pair that is read together,
+  // or a document.
   std::vector<std::shared_ptr<const service::SequenceOutput>> outputs;
+  // kEmbedding: sequence and row of each embedding, in the order of the inputs.
+  struct Place {
+    size_t sequence = 0;
+    int64_t row = 0;
+  };
+  std::vector<Place> embeddings;
+  size_t sequences = 0;  // asked of the service
+  // kSparse: the ids of each sequence, whose weights `outputs` hold.
+  std::vector<std::vector<int32_t>> ids;
+  const ServedModel* served = nullptr;  // outlives the answer
   std::shared_ptr<const void> promise;  // InferenceOutput::promise
   int64_t width = 0;                    // numbers a row is cut to
   bool normalise = false;
-  service::Int8Rule int8_rule = service::Int8Rule::kLargest;
   int64_t tokens = 0;     // embedded, special tokens included
   int64_t truncated = 0;  // inputs cut
   std::chrono::nanoseconds total_time{0};
 
-  // What was asked of input `index`.
-  const service::Rows& rows(size_t index) const { return (*outputs[index])[call.output]; }
-  // Row 0 of input `index` in `format`: "[...]" or "\"...\"".
+  const service::Rows& rows(size_t sequence) const { return (*outputs[sequence])[kind]; }
+  // The tokens of a sequence that have a vector; those before `begin` have none.
+  TokenSpan token_rows(size_t sequence) const;
+
+  // Embedding `index` (of a text, or of a chunk) in `format`: "[...]" or "\"...\"".
   void AppendRow(size_t index, const NumberFormat& format, std::string* out) const;
-  // Token vectors of input `index`: one row of them, never normalised.
-  void AppendTokenRow(size_t index, int64_t token, std::string* out) const;
-  // Cosine of the rows of two inputs.
-  double Cosine(size_t a, size_t b) const;
+  // Vector of a token: as computed, or of unit length where it is meant for late interaction.
+  void AppendTokenRow(size_t sequence, int64_t token, std::string* out) const;
+
+  // Of pair `index`: between 0 and 1 by a classifier (unless raw_scores), else a cosine.
+  double Score(size_t index) const;
+  // Pairs by falling score, ties by index, at most top_n of them.
+  std::vector<ScoredPair> Ranking() const;
+  // Classes of pair `index` by falling score.
+  std::vector<ScoredLabel> Labels(size_t index) const;
+  // Weights of a sequence by rising token id.
+  std::vector<text::SparseWeight> Sparse(size_t sequence) const;
+
+ private:
+  double MaxSim(size_t query, size_t document) const;
 };
 
 struct ParseLimits {
@@ -126,6 +195,9 @@ MaybeFailure ReadTexts(const std::optional<JsonValue>& value, std::string_view f
 
 // "left" or "right", also with a capital.
 void ReadDirection(Fields& fields, EmbedCall* call);
+
+// Pairs of text 0, the query, with each of the others.
+void PairFirstWithOthers(EmbedCall* call);
 
 // encoding_format of OpenAI, Ollama and Perplexity.
 void ReadEncodingFormat(Fields& fields, EmbedCall* call);
@@ -148,6 +220,12 @@ MaybeFailure ParseTeiEmbedAll(const JsonValue&, const ParseLimits&, EmbedCall*);
 MaybeFailure ParseTeiSimilarity(const JsonValue&, const ParseLimits&, EmbedCall*);
 MaybeFailure ParseCohereV2Embed(const JsonValue&, const ParseLimits&, EmbedCall*);
 MaybeFailure ParseCohereV1Embed(const JsonValue&, const ParseLimits&, EmbedCall*);
+MaybeFailure ParseTeiSparse(const JsonValue&, const ParseLimits&, EmbedCall*);
+MaybeFailure ParseTeiRerank(const JsonValue&, const ParseLimits&, EmbedCall*);
+MaybeFailure ParseTeiPredict(const JsonValue&, const ParseLimits&, EmbedCall*);
+MaybeFailure ParseCohereV2Rerank(const JsonValue&, const ParseLimits&, EmbedCall*);
+// Cohere v1, Jina and (told by its fields) Voyage.
+MaybeFailure ParseRerank(const JsonValue&, const ParseLimits&, EmbedCall*);
 MaybeFailure ParseScore(const JsonValue&, const ParseLimits&, EmbedCall*);
 MaybeFailure ParseContextual(const JsonValue&, const ParseLimits&, EmbedCall*);
 

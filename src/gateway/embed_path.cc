@@ -116,27 +116,141 @@ text::PrepareOptions ToPrepareOptions(const ServedModel& model, const EmbedCall&
   return options;
 }
 
+// What the model gives for the call, and how pairs are scored; false: the model cannot serve it.
+bool ChooseOutput(const service::ModelInfo& info, const EmbedCall& call, EmbedAnswer* answer) {
+  const auto take = [&](OutputKind kind) {
+    answer->kind = kind;
+    return info.has(kind);
+  };
+  switch (call.ask) {
+    case Ask::kEmbeddings:
+    case Ask::kSimilarity:
+      return take(OutputKind::kEmbedding);
+    case Ask::kTokenVectors:
+      return take(OutputKind::kMultiVector) || take(OutputKind::kTokenVectors);
+    case Ask::kSparse:
+      return take(OutputKind::kSparse);
+    case Ask::kLabels:
+      return take(OutputKind::kLogits);
+    case Ask::kScores:
+    case Ask::kRanking:
+      break;
+  }
+  if (info.width(OutputKind::kLogits) == 1) {
+    answer->scoring = Scoring::kClassifier;
+    return take(OutputKind::kLogits);
+  }
+  if (info.has(OutputKind::kMultiVector)) {
+    answer->scoring = Scoring::kMaxSim;
+    return take(OutputKind::kMultiVector);
+  }
+  return call.ask == Ask::kScores && take(OutputKind::kEmbedding);
+}
+
+std::string_view AbilityOf(Ask ask) {
+  switch (ask) {
+    case Ask::kEmbeddings:
+      return "embeddings";
+    case Ask::kTokenVectors:
+      return "token vectors";
+    case Ask::kSparse:
+      return "sparse embeddings";
+    case Ask::kSimilarity:
+      return "similarity";
+    case Ask::kScores:
+      return "scores of pairs";
+    case Ask::kRanking:
+      return "reranking";
+    case Ask::kLabels:
+      return "classification (predict)";
+  }
+  return "";
+}
+
+// Rule 13.
+MaybeFailure CheckAbility(const ServedModel& model, const EmbedCall& call, EmbedAnswer* answer) {
+  if (!ChooseOutput(model.info, call, answer)) return LacksAbility(model, AbilityOf(call.ask));
+  if (call.document_sizes.empty() || model.info.chunk_separator >= 0) return std::nullopt;
+  if (!call.late_chunking) return LacksAbility(model, "contextual embedding of chunks");
+  if (model.info.pooling != "mean") return LacksAbility(model, "late chunking");
+  return std::nullopt;
+}
+
+// A sequence of the request: which inputs it is made of.
+struct Piece {
+  InputPair inputs;
+  size_t chunks = 0;  // of a document, from inputs.first on; 0: no document
+};
+
+std::vector<Piece> PiecesOf(const EmbedCall& call, const EmbedAnswer& answer) {
+  std::vector<Piece> pieces;
+  if (answer.kind == OutputKind::kLogits) {
+    for (const InputPair& pair : call.pairs) pieces.push_back({pair, 0});
+    return pieces;
+  }
+  size_t first = 0;
+  for (const size_t chunks : call.document_sizes) {
+    pieces.push_back({{first, InputPair::kNone}, chunks});
+    first += chunks;
+  }
+  for (; first < call.inputs.size(); ++first) pieces.push_back({{first, InputPair::kNone}, 0});
+  return pieces;
+}
+
+Result<text::PreparedText> PreparePiece(const ServedModel& model, EmbedCall& call,
+                                        const text::PrepareOptions& options, const Piece& piece) {
+  const std::vector<std::string>& texts = call.inputs.texts;
+  const auto [first, second] = piece.inputs;
+  if (!call.inputs.ids.empty()) {
+    return model.text->PrepareIds(std::move(call.inputs.ids[first]), options);
+  }
+  if (piece.chunks > 0) {
+    return model.text->PrepareDocument(std::span(texts).subspan(first, piece.chunks),
+                                       model.info.chunk_separator, options);
+  }
+  if (second == InputPair::kNone) return model.text->Prepare(texts[first], options);
+  return model.text->PreparePair(texts[first], texts[second], options, call.max_second_tokens);
+}
+
+// Where a client finds the input that a piece is about.
+std::string PlaceOf(const EmbedCall& call, const Piece& piece, size_t piece_index) {
+  const std::string field(call.input_field);
+  size_t index = piece.inputs.first;
+  if (piece.chunks > 0) {
+    index = piece_index;
+  } else if (call.ask == Ask::kRanking) {  // input 0 is the query
+    if (piece.inputs.second == InputPair::kNone && index == 0) return "query";
+    index = piece.inputs.second == InputPair::kNone ? index - 1 : piece.inputs.second - 1;
+  } else if (call.inputs.size() == 1) {
+    return field;
+  }
+  return field + "[" + std::to_string(index) + "]";
+}
+
 MaybeFailure Tokenise(const ServedModel& model, EmbedCall& call, const GivenUp& given_up,
                       PreparedEmbed* prepared) {
   const text::PrepareOptions options = ToPrepareOptions(model, call);
   if (MaybeFailure failure = CheckPrompt(model, options)) return failure;
-  const size_t count = call.inputs.size();
-  prepared->request.sequences.reserve(count);
-  for (size_t i = 0; i < count; ++i) {
+  EmbedAnswer& answer = *prepared->answer;
+  const std::vector<Piece> pieces = PiecesOf(call, answer);
+  prepared->request.sequences.reserve(pieces.size());
+  for (size_t i = 0; i < pieces.size(); ++i) {
     if (MaybeFailure failure = given_up()) return failure;
-    Result<text::PreparedText> input =
-        call.inputs.ids.empty() ? model.text->Prepare(call.inputs.texts[i], options)
-                                : model.text->PrepareIds(std::move(call.inputs.ids[i]), options);
+    Result<text::PreparedText> input = PreparePiece(model, call, options, pieces[i]);
     if (!input.ok()) {
-      const std::string place = count == 1
-                                    ? std::string(call.input_field)
-                                    : std::string(call.input_field) + "[" + std::to_string(i) + "]";
-      return Failure{input.status().WithContext(place), std::string(call.input_field), "", false};
+      return Failure{input.status().WithContext(PlaceOf(call, pieces[i], i)),
+                     std::string(call.input_field), "", false};
     }
-    prepared->answer->tokens += input->sequence.tokens();
-    prepared->answer->truncated += input->truncated ? 1 : 0;
+    answer.tokens += input->sequence.tokens();
+    answer.truncated += input->truncated ? 1 : 0;
+    if (answer.kind == OutputKind::kSparse) answer.ids.push_back(input->sequence.ids);
+    const int64_t rows = input->sequence.rows(answer.kind);
+    for (int64_t row = 0; answer.kind == OutputKind::kEmbedding && row < rows; ++row) {
+      answer.embeddings.push_back({i, row});
+    }
     prepared->request.sequences.push_back(std::move(input->sequence));
   }
+  answer.sequences = pieces.size();
   return std::nullopt;
 }
 
@@ -161,10 +275,20 @@ MaybeFailure ResolveModel(const RoutesOptions& options, std::string_view name, b
 }
 
 Failure LacksAbility(const ServedModel& model, std::string_view ability) {
-  return Failure::Invalid(
-      "", "the model '" + Excerpt(model.info.id) + "' does not support " + std::string(ability) +
-              "; it is an embedding model: it embeds texts, gives token vectors "
-              "and scores pairs by cosine (/score, /similarity)");
+  const service::ModelInfo& info = model.info;
+  std::string can;
+  const auto add = [&can](bool does, std::string_view what) {
+    if (does) can.append(can.empty() ? "" : ", ").append(what);
+  };
+  add(info.has(OutputKind::kEmbedding), "embeds texts");
+  add(info.has(OutputKind::kEmbedding), "scores pairs by cosine (/score, /similarity)");
+  add(info.has(OutputKind::kTokenVectors), "gives token vectors (/embed_all)");
+  add(info.has(OutputKind::kSparse), "gives sparse embeddings (/embed_sparse)");
+  add(info.width(OutputKind::kLogits) == 1 || info.has(OutputKind::kMultiVector),
+      "reranks (/rerank, /score)");
+  add(info.has(OutputKind::kLogits), "classifies (/predict)");
+  return Failure::Invalid("", "the model '" + Excerpt(info.id) + "' does not support " +
+                                  std::string(ability) + "; it " + can);
 }
 
 MaybeFailure PrepareEmbed(const RoutesOptions& options, EmbedCall call, const GivenUp& given_up,
@@ -173,9 +297,10 @@ MaybeFailure PrepareEmbed(const RoutesOptions& options, EmbedCall call, const Gi
     return failure;
   }
   const ServedModel& model = *prepared->model;
-  if (!call.ability.empty()) return LacksAbility(model, call.ability);
   prepared->answer = std::make_shared<EmbedAnswer>();
   EmbedAnswer& answer = *prepared->answer;
+  answer.served = &model;
+  if (MaybeFailure failure = CheckAbility(model, call, &answer)) return failure;
   if (MaybeFailure failure = CheckDimensions(options, model.info, call, &answer.width)) {
     return failure;
   }
@@ -183,31 +308,36 @@ MaybeFailure PrepareEmbed(const RoutesOptions& options, EmbedCall call, const Gi
   if (MaybeFailure failure = CheckMaxTokens(model, call)) return failure;
   if (MaybeFailure failure = Tokenise(model, call, given_up, prepared)) return failure;
   prepared->request.model = model.info.id;
-  prepared->request.outputs = {call.output};
+  prepared->request.outputs = {answer.kind};
   answer.model = call.model.empty() ? model.info.id : call.model;
   answer.id = MakeId();
   answer.normalise = call.normalise.value_or(model.info.normalises);
-  answer.int8_rule = model.info.int8_rule;
   answer.call = std::move(call);
   return std::nullopt;
 }
 
 Status TakeRows(service::InferenceOutput output, EmbedAnswer* answer) {
-  const OutputKind kind = answer->call.output;
-  if (output.sequences.size() != answer->call.inputs.size()) {
+  if (output.sequences.size() != answer->sequences) {
     return InternalError("the engine answered " + std::to_string(output.sequences.size()) +
-                         " rows for " + std::to_string(answer->call.inputs.size()) + " inputs");
+                         " sequences for " + std::to_string(answer->sequences));
   }
+  const int64_t width = answer->kind == OutputKind::kEmbedding
+                            ? answer->width
+                            : answer->served->info.width(answer->kind);
   for (const auto& sequence : output.sequences) {
     const service::Rows none;
-    const service::Rows& rows = sequence == nullptr ? none : (*sequence)[kind];
-    if (rows.rows < 1 || rows.width < 1 ||
-        rows.values.size() != static_cast<size_t>(rows.rows * rows.width) ||
-        (kind == OutputKind::kEmbedding && rows.width < answer->width)) {
+    const service::Rows& rows = sequence == nullptr ? none : (*sequence)[answer->kind];
+    if (rows.rows < 1 || rows.width < width ||
+        rows.values.size() != static_cast<size_t>(rows.rows * rows.width)) {
       return InternalError("the engine answered rows of the wrong size");
     }
     if (!service::AllFinite(rows.values)) {
       return InternalError("the engine computed a number that is not finite");
+    }
+  }
+  for (const EmbedAnswer::Place& place : answer->embeddings) {
+    if (place.row >= (*output.sequences[place.sequence])[answer->kind].rows) {
+      return InternalError("the engine answered fewer rows than a document has chunks");
     }
   }
   answer->outputs = std::move(output.sequences);

@@ -12,7 +12,7 @@ void ReadJinaFields(Fields& fields, EmbedCall* call) {
   }
   if (const auto task = fields.String("task")) call->role = *task;
   if (const auto normalised = fields.Bool("normalized")) call->normalise = *normalised;
-  if (fields.Bool("late_chunking").value_or(false)) call->ability = "late chunking";
+  call->late_chunking = fields.Bool("late_chunking").value_or(false);
 }
 
 void ReadVoyageFields(Fields& fields, EmbedCall* call) {

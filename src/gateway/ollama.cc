@@ -18,7 +18,7 @@ AnswerParts RenderOllamaEmbed(std::shared_ptr<const EmbedAnswer> answer) {
   const auto row = [answer](int64_t index, std::string* out) {
     answer->AppendRow(static_cast<size_t>(index), answer->call.formats[0], out);
   };
-  return ListParts(std::move(head), static_cast<int64_t>(answer->outputs.size()), row,
+  return ListParts(std::move(head), static_cast<int64_t>(answer->embeddings.size()), row,
                    std::move(tail));
 }
 

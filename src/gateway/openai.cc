@@ -21,8 +21,8 @@ AnswerParts RenderOpenAiEmbed(std::shared_ptr<const EmbedAnswer> answer) {
     answer->AppendRow(static_cast<size_t>(index), answer->call.formats[0], out);
     out->push_back('}');
   };
-  return ListParts("{\"object\":\"list\",\"data\":[", static_cast<int64_t>(answer->outputs.size()),
-                   row, std::move(tail));
+  return ListParts("{\"object\":\"list\",\"data\":[",
+                   static_cast<int64_t>(answer->embeddings.size()), row, std::move(tail));
 }
 
 }  // namespace
@@ -47,7 +47,18 @@ MaybeFailure ParseOpenAiEmbed(const JsonValue& body, const ParseLimits& limits, 
   call->prompt = fields.String("prompt");
   call->normalise = fields.Has("normalize") ? fields.Bool("normalize") : call->normalise;
   if (fields.failure()) return fields.failure();
-  return ReadInputs(fields.Get("input"), "input", InputForms::kTextsOrIds, limits, &call->inputs);
+  if (!call->late_chunking) {
+    return ReadInputs(fields.Get("input"), "input", InputForms::kTextsOrIds, limits, &call->inputs);
+  }
+  // Jina: the inputs are the chunks of one document.
+  const std::optional<JsonValue> input = fields.Get("input");
+  const InputForms forms =
+      input && input->is(JsonKind::kString) ? InputForms::kTextOnly : InputForms::kTextListOnly;
+  if (MaybeFailure failure = ReadInputs(input, "input", forms, limits, &call->inputs)) {
+    return failure;
+  }
+  call->document_sizes = {call->inputs.size()};
+  return std::nullopt;
 }
 
 }  // namespace pergola::gateway

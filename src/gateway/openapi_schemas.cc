@@ -122,18 +122,28 @@ constexpr char kSchemas[] = R"json({
   "prompt_name": {"type": ["string", "null"]}, "prompt": {"type": ["string", "null"]}}},
 "TeiEmbedAllResponse": {"type": "array", "items": {"type": "array", "items": {"$ref": "#/components/schemas/Vector"}}},
 "TeiSparseRequest": {"type": "object", "required": ["inputs"], "properties": {
-  "inputs": {"$ref": "#/components/schemas/Input"}, "truncate": {"type": ["boolean", "null"]}}},
+  "inputs": {"$ref": "#/components/schemas/Input"},
+  "truncate": {"type": ["boolean", "null"]}, "truncation_direction": {"$ref": "#/components/schemas/Direction"},
+  "prompt_name": {"type": ["string", "null"]}, "prompt": {"type": ["string", "null"]}}},
 "TeiSparseResponse": {"type": "array", "items": {"type": "array", "items": {"type": "object", "required": ["index", "value"], "properties": {
   "index": {"type": "integer"}, "value": {"type": "number"}}}}},
 "TeiRerankRequest": {"type": "object", "required": ["query", "texts"], "properties": {
   "query": {"type": "string"}, "texts": {"$ref": "#/components/schemas/Texts"},
-  "raw_scores": {"type": ["boolean", "null"]}, "return_text": {"type": ["boolean", "null"]}, "truncate": {"type": ["boolean", "null"]}}},
+  "raw_scores": {"type": ["boolean", "null"]}, "return_text": {"type": ["boolean", "null"]},
+  "truncate": {"type": ["boolean", "null"]}, "truncation_direction": {"$ref": "#/components/schemas/Direction"}}},
 "TeiRerankResponse": {"type": "array", "items": {"type": "object", "required": ["index", "score"], "properties": {
   "index": {"type": "integer"}, "score": {"type": "number"}, "text": {"type": "string"}}}},
 "TeiPredictRequest": {"type": "object", "required": ["inputs"], "properties": {
-  "inputs": {"anyOf": [{"type": "string"}, {"type": "array", "minItems": 1, "items": {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/Texts"}]}}]},
-  "truncate": {"type": ["boolean", "null"]}, "raw_scores": {"type": ["boolean", "null"]}}},
-"TeiPredictResponse": {"type": "array", "items": {}},
+  "inputs": {"description": "A text, a pair of texts, or a batch of lists of one text or two", "anyOf": [{"type": "string"},
+    {"$ref": "#/components/schemas/TeiOneOrPair"},
+    {"type": "array", "minItems": 1, "maxItems": 2048, "items": {"$ref": "#/components/schemas/TeiOneOrPair"}}]},
+  "raw_scores": {"type": ["boolean", "null"]},
+  "truncate": {"type": ["boolean", "null"]}, "truncation_direction": {"$ref": "#/components/schemas/Direction"}}},
+"TeiOneOrPair": {"type": "array", "minItems": 1, "maxItems": 2, "items": {"type": "string"}},
+"TeiLabels": {"type": "array", "items": {"type": "object", "required": ["score", "label"], "properties": {
+  "score": {"type": "number"}, "label": {"type": "string"}}}},
+"TeiPredictResponse": {"description": "The classes by falling score; of a batch a list of such lists", "anyOf": [
+  {"$ref": "#/components/schemas/TeiLabels"}, {"type": "array", "items": {"$ref": "#/components/schemas/TeiLabels"}}]},
 "TeiSimilarityRequest": {"type": "object", "required": ["inputs"], "properties": {
   "inputs": {"type": "object", "required": ["source_sentence", "sentences"], "properties": {
     "source_sentence": {"type": "string"}, "sentences": {"$ref": "#/components/schemas/Texts"}}},
@@ -194,22 +204,43 @@ constexpr char kSchemas[] = R"json({
   "embeddings": {"oneOf": [{"type": "array", "items": {"$ref": "#/components/schemas/Vector"}}, {"$ref": "#/components/schemas/CohereByType"}]},
   "texts": {"type": "array", "items": {"type": "string"}}, "meta": {"$ref": "#/components/schemas/CohereMeta"}}},
 "RerankRequest": {"type": "object", "required": ["query", "documents"], "properties": {
-  "model": {"type": ["string", "null"]}, "query": {"type": "string"}, "documents": {"$ref": "#/components/schemas/Texts"},
-  "top_n": {"type": ["integer", "null"], "minimum": 1}, "top_k": {"type": ["integer", "null"], "minimum": 1},
+  "model": {"type": ["string", "null"]}, "query": {"type": "string"},
+  "documents": {"type": "array", "minItems": 1, "maxItems": 2048, "description": "Texts, or (not /v2) objects with a text", "items": {"anyOf": [
+    {"type": "string"}, {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}]}},
+  "top_n": {"type": ["integer", "null"], "minimum": 1},
+  "top_k": {"type": ["integer", "null"], "minimum": 1, "description": "Voyage: as top_n"},
   "max_tokens_per_doc": {"type": ["integer", "null"], "minimum": 1},
-  "return_documents": {"type": ["boolean", "null"]}, "truncation": {"type": ["boolean", "null"]}}},
-"RerankResponse": {"type": "object", "properties": {
-  "id": {"type": "string"}, "results": {"type": "array", "items": {"type": "object"}},
-  "data": {"type": "array", "items": {"type": "object"}}, "meta": {"type": "object"}}},
+  "return_documents": {"type": ["boolean", "null"]}, "truncate": {"type": ["boolean", "null"]},
+  "truncation": {"type": ["boolean", "null"], "description": "Voyage: as truncate"}}},
+"RankedDocument": {"type": "object", "required": ["index", "relevance_score"], "properties": {
+  "index": {"type": "integer"}, "relevance_score": {"type": "number"},
+  "document": {"anyOf": [{"type": "string"}, {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}]}}},
+"RerankResponse": {"description": "results; data for Voyage", "type": "object", "properties": {
+  "id": {"type": "string"}, "model": {"type": "string"}, "object": {"const": "list"},
+  "results": {"type": "array", "items": {"$ref": "#/components/schemas/RankedDocument"}},
+  "data": {"type": "array", "items": {"$ref": "#/components/schemas/RankedDocument"}},
+  "usage": {"$ref": "#/components/schemas/Usage"}, "meta": {"type": "object"}},
+  "anyOf": [{"required": ["results"]}, {"required": ["data"]}]},
 
 "ContextualRequest": {"type": "object", "required": ["model"], "properties": {
   "model": {"type": "string", "minLength": 1},
   "input": {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Texts"}},
   "inputs": {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Texts"}},
-  "late_chunking": {"type": ["boolean", "null"]}},
+  "late_chunking": {"type": ["boolean", "null"], "description": "Also by a model that was not trained on chunks, if it pools by the mean"},
+  "dimensions": {"$ref": "#/components/schemas/Dimensions"},
+  "encoding_format": {"enum": ["float", "base64", "base64_int8", "base64_binary", null]},
+  "normalize": {"type": ["boolean", "null"]},
+  "input_type": {"type": ["string", "null"]}, "truncation": {"type": ["boolean", "null"]},
+  "output_dimension": {"$ref": "#/components/schemas/Dimensions"},
+  "output_dtype": {"enum": ["float", "int8", "uint8", "binary", "ubinary", null], "description": "Voyage"}},
   "anyOf": [{"required": ["input"]}, {"required": ["inputs"]}]},
-"ContextualResponse": {"type": "object", "required": ["object", "data"], "properties": {
-  "object": {"const": "list"}, "data": {"type": "array", "items": {"type": "object"}}}},
+"ContextualResponse": {"type": "object", "required": ["object", "data", "model", "usage"], "properties": {
+  "object": {"const": "list"}, "model": {"type": "string"}, "usage": {"$ref": "#/components/schemas/Usage"},
+  "data": {"type": "array", "items": {"type": "object", "required": ["object", "index", "data"], "properties": {
+    "object": {"const": "list"}, "index": {"type": "integer"},
+    "data": {"type": "array", "items": {"type": "object", "required": ["object", "index", "embedding"], "properties": {
+      "object": {"const": "embedding"}, "index": {"type": "integer"},
+      "embedding": {"$ref": "#/components/schemas/VectorOrText"}}}}}}}}},
 "TextOrTexts": {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/Texts"}]},
 "ScoreRequest": {"type": "object", "properties": {
   "model": {"type": ["string", "null"]},

@@ -54,17 +54,6 @@ MaybeFailure NobodyWaits(Exchange& exchange) {
   return Failure{CancelledError("the client has gone"), "", "", false};
 }
 
-std::string_view AbilityOf(Action action) {
-  switch (action) {
-    case Action::kRerank:
-      return "reranking";
-    case Action::kPredict:
-      return "classification (predict)";
-    default:
-      return "sparse embeddings";
-  }
-}
-
 }  // namespace
 
 struct Routes::State {
@@ -82,7 +71,6 @@ struct Routes::State {
   void AnswerEmbed(const ExchangePtr& exchange, ParseEmbed parse, const JsonValue& body);
   void AnswerCohereV1(const ExchangePtr& exchange, const JsonValue& body);
   void AnswerShow(const ExchangePtr& exchange, const JsonValue& body);
-  void AnswerLacking(const ExchangePtr& exchange, const JsonValue& body);
   void Submit(const ExchangePtr& exchange, PreparedEmbed prepared);
   void Complete(const ExchangePtr& exchange, const ServedModel* model,
                 std::shared_ptr<EmbedAnswer> answer, Result<service::InferenceOutput> output);
@@ -167,10 +155,6 @@ void Routes::State::Dispatch(const ExchangePtr& exchange, const JsonValue& body)
       return AnswerCohereV1(exchange, body);
     case Action::kShow:
       return AnswerShow(exchange, body);
-    case Action::kRerank:
-    case Action::kPredict:
-    case Action::kSparse:
-      return AnswerLacking(exchange, body);
     case Action::kTokenize: {
       AnswerParts parts;
       if (MaybeFailure failure = Tokenize(
@@ -224,15 +208,6 @@ void Routes::State::AnswerShow(const ExchangePtr& exchange, const JsonValue& bod
   if (!failure) failure = ResolveModel(options, *model_name, false, &model);
   if (failure) return exchange->Fail(*failure);
   exchange->SendJson(DescribeShow(*model));
-}
-
-void Routes::State::AnswerLacking(const ExchangePtr& exchange, const JsonValue& body) {
-  Fields fields(body, {"model"});
-  const std::string name = fields.failure() ? "" : fields.String("model").value_or("");
-  MaybeFailure failure = fields.failure();
-  const ServedModel* model = nullptr;
-  if (!failure) failure = ResolveModel(options, name, false, &model);
-  exchange->Fail(failure ? *failure : LacksAbility(*model, AbilityOf(exchange->route()->action)));
 }
 
 void Routes::State::Submit(const ExchangePtr& exchange, PreparedEmbed prepared) {

@@ -60,15 +60,13 @@ class RoutesGoldenTest : public ::testing::TestWithParam<const char*> {
   void CheckBody(const dom::element& golden, const HttpResponse& response);
   void CheckHeaders(const dom::element& golden, const HttpResponse& response);
 
-  static RoutesOptions Options() {
+  static RoutesOptions Options(std::string_view kind) {
     RoutesOptions options;
-    options.models.push_back(testing::MakeFakeModel().served);
+    options.models.push_back(testing::MakeFakeModel(testing::FakeModelInfoOf(kind)).served);
     options.max_batch_inputs = 4;
     options.num_workers = 1;
     return options;
   }
-
-  Routes routes_{Options()};
 };
 
 void RoutesGoldenTest::CheckBody(const dom::element& golden, const HttpResponse& response) {
@@ -129,7 +127,10 @@ void RoutesGoldenTest::Check(const dom::element& golden) {
   } else {
     question.method = "GET";
   }
-  const HttpResponse response = testing::Ask(routes_, question);
+  std::string_view served = "embedder";
+  if (golden["served"].get(served)) served = "embedder";
+  Routes routes(Options(served));
+  const HttpResponse response = testing::Ask(routes, question);
   EXPECT_EQ(response.status, golden["status"].get_int64().value()) << response.body;
   EXPECT_EQ(response.content_type, "application/json");
   CheckBody(golden, response);
@@ -154,7 +155,8 @@ TEST_P(RoutesGoldenTest, AnswersAsWritten) {
 
 INSTANTIATE_TEST_SUITE_P(Dialects, RoutesGoldenTest,
                          ::testing::Values("openai", "jina_voyage", "perplexity", "ollama", "tei",
-                                           "cohere", "score", "service"),
+                                           "cohere", "score", "rerank", "predict", "sparse",
+                                           "service"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 }  // namespace

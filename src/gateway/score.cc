@@ -1,4 +1,5 @@
-// vLLM's /score: one to one, one to many, many to many. An embedder scores by cosine.
+// vLLM's /score: one to one, one to many, many to many. A reranker scores by what it was trained
+// for, an embedder by cosine.
 #include "gateway/dialect.h"
 #include "gateway/json_writer.h"
 
@@ -17,11 +18,10 @@ AnswerParts RenderScore(std::shared_ptr<const EmbedAnswer> answer) {
   AppendJsonInteger(answer->tokens, &tail);
   tail.append("}}");
   const auto row = [answer](int64_t index, std::string* out) {
-    const auto [a, b] = answer->call.pairs[static_cast<size_t>(index)];
     out->append("{\"index\":");
     AppendJsonInteger(index, out);
     out->append(",\"object\":\"score\",\"score\":");
-    AppendJsonFloat(static_cast<float>(answer->Cosine(a, b)), out);
+    AppendJsonFloat(static_cast<float>(answer->Score(static_cast<size_t>(index))), out);
     out->push_back('}');
   };
   return ListParts(std::move(head), static_cast<int64_t>(answer->call.pairs.size()), row,
@@ -49,6 +49,7 @@ MaybeFailure ReadSide(Fields& fields, std::string_view name, std::string_view al
 MaybeFailure ParseScore(const JsonValue& body, const ParseLimits& limits, EmbedCall* call) {
   call->envelope = Envelope::kOpenAi;
   call->render = RenderScore;
+  call->ask = Ask::kScores;
   call->input_field = "text";
   Fields fields(body, {"model", "text_1", "text_2", "queries", "documents", "truncate",
                        "truncation_direction"});
@@ -67,7 +68,7 @@ MaybeFailure ParseScore(const JsonValue& body, const ParseLimits& limits, EmbedC
                                           std::to_string(second) +
                                           ": text_1 must have one, or as many as text_2");
   }
-  for (size_t i = 0; i < second; ++i) call->pairs.emplace_back(first == 1 ? 0 : i, first + i);
+  for (size_t i = 0; i < second; ++i) call->pairs.push_back({first == 1 ? 0 : i, first + i});
   return std::nullopt;
 }
 

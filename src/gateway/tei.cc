@@ -1,4 +1,5 @@
-// Text Embeddings Inference: /embed (and POST /), /embed_all, /similarity. Bare arrays in and out.
+// Text Embeddings Inference: /embed (and POST /), /embed_all, /embed_sparse, /similarity. Bare
+// arrays in and out. (/rerank and /predict: tei_classify.cc.)
 #include "gateway/dialect.h"
 #include "gateway/json_writer.h"
 
@@ -9,28 +10,43 @@ AnswerParts RenderTeiEmbed(std::shared_ptr<const EmbedAnswer> answer) {
   const auto row = [answer](int64_t index, std::string* out) {
     answer->AppendRow(static_cast<size_t>(index), answer->call.formats[0], out);
   };
-  return ListParts("[", static_cast<int64_t>(answer->outputs.size()), row, "]");
+  return ListParts("[", static_cast<int64_t>(answer->embeddings.size()), row, "]");
 }
 
 // One part per token: an answer of gigabytes is never held.
 AnswerParts RenderTeiEmbedAll(std::shared_ptr<const EmbedAnswer> answer) {
-  return [answer, input = size_t{0}, token = int64_t{0}](std::string* out) mutable {
-    if (token == 0) out->append(input == 0 ? "[[" : ",[");
-    if (token > 0) out->push_back(',');
-    answer->AppendTokenRow(input, token, out);
-    if (++token < answer->rows(input).rows) return true;
+  return [answer, input = size_t{0}, row = int32_t{0}](std::string* out) mutable {
+    const auto [begin, end] = answer->token_rows(input);
+    if (row == 0) out->append(input == 0 ? "[[" : ",[");
+    if (row > 0) out->push_back(',');
+    if (begin + row < end) answer->AppendTokenRow(input, begin + row, out);
+    if (begin + ++row < end) return true;
     out->push_back(']');
-    token = 0;
+    row = 0;
     if (++input < answer->outputs.size()) return true;
     out->push_back(']');
     return false;
   };
 }
 
+AnswerParts RenderTeiSparse(std::shared_ptr<const EmbedAnswer> answer) {
+  const auto vector = [answer](int64_t index, std::string* out) {
+    out->push_back('[');
+    for (const text::SparseWeight& weight : answer->Sparse(static_cast<size_t>(index))) {
+      out->append(out->back() == '[' ? "{\"index\":" : ",{\"index\":");
+      AppendJsonInteger(weight.id, out);
+      out->append(",\"value\":");
+      AppendJsonFloat(weight.weight, out);
+      out->push_back('}');
+    }
+    out->push_back(']');
+  };
+  return ListParts("[", static_cast<int64_t>(answer->outputs.size()), vector, "]");
+}
+
 AnswerParts RenderTeiSimilarity(std::shared_ptr<const EmbedAnswer> answer) {
   const auto score = [answer](int64_t index, std::string* out) {
-    const auto [a, b] = answer->call.pairs[static_cast<size_t>(index)];
-    AppendJsonFloat(static_cast<float>(answer->Cosine(a, b)), out);
+    AppendJsonFloat(static_cast<float>(answer->Score(static_cast<size_t>(index))), out);
   };
   return ListParts("[", static_cast<int64_t>(answer->call.pairs.size()), score, "]");
 }
@@ -64,7 +80,17 @@ MaybeFailure ParseTeiEmbed(const JsonValue& body, const ParseLimits& limits, Emb
 
 MaybeFailure ParseTeiEmbedAll(const JsonValue& body, const ParseLimits& limits, EmbedCall* call) {
   Begin(RenderTeiEmbedAll, call);
-  call->output = OutputKind::kTokenVectors;
+  call->ask = Ask::kTokenVectors;
+  Fields fields(body, {"inputs", "truncate", "truncation_direction", "prompt_name", "prompt"});
+  if (fields.failure()) return fields.failure();
+  ReadCommon(fields, call);
+  if (fields.failure()) return fields.failure();
+  return ReadInputs(fields.Get("inputs"), "inputs", InputForms::kTextsOrIds, limits, &call->inputs);
+}
+
+MaybeFailure ParseTeiSparse(const JsonValue& body, const ParseLimits& limits, EmbedCall* call) {
+  Begin(RenderTeiSparse, call);
+  call->ask = Ask::kSparse;
   Fields fields(body, {"inputs", "truncate", "truncation_direction", "prompt_name", "prompt"});
   if (fields.failure()) return fields.failure();
   ReadCommon(fields, call);
@@ -76,6 +102,7 @@ MaybeFailure ParseTeiSimilarity(const JsonValue& body, const ParseLimits& limits
   Begin(RenderTeiSimilarity, call);
   Fields fields(body, {"inputs", "parameters"});
   if (fields.failure()) return fields.failure();
+  call->ask = Ask::kSimilarity;
   call->truncate = true;
   if (const std::optional<JsonValue> parameters = fields.Get("parameters")) {
     Fields inner(*parameters, {"truncate", "truncation_direction", "prompt_name", "prompt"},
@@ -95,7 +122,7 @@ MaybeFailure ParseTeiSimilarity(const JsonValue& body, const ParseLimits& limits
           ReadTexts(inner.Get("sentences"), "inputs.sentences", limits, &call->inputs.texts)) {
     return failure;
   }
-  for (size_t i = 1; i < call->inputs.texts.size(); ++i) call->pairs.emplace_back(0, i);
+  PairFirstWithOthers(call);
   return std::nullopt;
 }
 

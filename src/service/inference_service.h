@@ -44,6 +44,11 @@ struct ModelInfo {
   Int8Rule int8_rule = Int8Rule::kLargest;  // how embeddings become int8
   // Names of the columns of kLogits. One column scores pairs (a reranker), more are classes.
   std::vector<std::string> labels;
+  std::string pooling;             // "mean", "cls", "last": of embeddings
+  int64_t multi_vector_begin = 0;  // first token with a kMultiVector row that counts
+  // Token between the chunks of a document, for models trained on such documents; -1: no such
+  // model.
+  int32_t chunk_separator = -1;
   bool multi_label = false;  // classes do not exclude each other: a sigmoid each, not a softmax
 
   int64_t width(OutputKind kind) const { return widths[static_cast<size_t>(kind)]; }

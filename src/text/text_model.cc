@@ -80,32 +80,106 @@ Status TextModel::CheckIds(const std::vector<int32_t>& ids) const {
   return OkStatus();
 }
 
-Result<PreparedText> TextModel::Prepare(std::string_view text,
-                                        const PrepareOptions& options) const {
+Result<tokenizers::EncodeOptions> TextModel::EncodeWithin(const PrepareOptions& options) const {
   const int64_t limit = Limit(options);
   if (limit < 1) {
     return InvalidArgumentError("the token limit is " + std::to_string(limit) +
                                 "; it must be at least 1");
   }
+  tokenizers::EncodeOptions encode;
+  encode.add_special_tokens = options.add_special_tokens;
+  encode.max_tokens = static_cast<size_t>(limit);
+  encode.side = options.truncate ? options.side : tokenizers::TruncationSide::kRight;
+  return encode;
+}
+
+Result<PreparedText> TextModel::Finish(tokenizers::Encoding encoding,
+                                       const PrepareOptions& options) const {
+  if (encoding.truncated && !options.truncate) {
+    return InvalidArgumentError(std::string("input has ") +
+                                (encoding.total_is_exact ? "" : "at least ") +
+                                std::to_string(encoding.total_tokens) + " tokens, the limit is " +
+                                std::to_string(Limit(options)) + "; set truncate to cut it");
+  }
+  PERGOLA_RETURN_IF_ERROR(CheckIds(encoding.ids));
+  PreparedText prepared{{.ids = std::move(encoding.ids)}, encoding.truncated};
+  const auto second = std::find(encoding.type_ids.begin(), encoding.type_ids.end(), 1);
+  if (second != encoding.type_ids.end()) {
+    prepared.sequence.second_text = static_cast<int32_t>(second - encoding.type_ids.begin());
+  }
+  return prepared;
+}
+
+Result<PreparedText> TextModel::Prepare(std::string_view text,
+                                        const PrepareOptions& options) const {
+  PERGOLA_ASSIGN_OR_RETURN(const tokenizers::EncodeOptions encode, EncodeWithin(options));
   PERGOLA_ASSIGN_OR_RETURN(std::string prompted, ResolvePrompt(options));
   if (!prompted.empty()) {
     prompted += text;
     text = prompted;
   }
-  tokenizers::EncodeOptions encode;
-  encode.add_special_tokens = options.add_special_tokens;
-  encode.max_tokens = static_cast<size_t>(limit);
-  encode.side = options.truncate ? options.side : tokenizers::TruncationSide::kRight;
   tokenizers::Encoding encoding;
   PERGOLA_RETURN_IF_ERROR(config_.tokenizer->Encode(text, encode, &encoding));
-  if (encoding.truncated && !options.truncate) {
-    return InvalidArgumentError(std::string("input has ") +
-                                (encoding.total_is_exact ? "" : "at least ") +
-                                std::to_string(encoding.total_tokens) + " tokens, the limit is " +
-                                std::to_string(limit) + "; set truncate to cut it");
+  return Finish(std::move(encoding), options);
+}
+
+Result<PreparedText> TextModel::PreparePair(std::string_view first, std::string_view second,
+                                            const PrepareOptions& options,
+                                            std::optional<int64_t> max_second_tokens) const {
+  PERGOLA_ASSIGN_OR_RETURN(const tokenizers::EncodeOptions encode, EncodeWithin(options));
+  tokenizers::Encoding encoding;
+  bool second_cut = false;
+  if (max_second_tokens) {
+    tokenizers::EncodeOptions alone{.add_special_tokens = false, .with_offsets = true};
+    alone.max_tokens = static_cast<size_t>(std::max<int64_t>(*max_second_tokens, 1));
+    PERGOLA_RETURN_IF_ERROR(config_.tokenizer->Encode(second, alone, &encoding));
+    second_cut = encoding.truncated;
+    if (second_cut) second = second.substr(0, encoding.offsets.back().end);
   }
-  PERGOLA_RETURN_IF_ERROR(CheckIds(encoding.ids));
-  return PreparedText{{.ids = std::move(encoding.ids)}, encoding.truncated};
+  PERGOLA_RETURN_IF_ERROR(config_.tokenizer->EncodePair(first, second, encode, &encoding));
+  PERGOLA_ASSIGN_OR_RETURN(PreparedText prepared, Finish(std::move(encoding), options));
+  prepared.truncated = prepared.truncated || second_cut;
+  return prepared;
+}
+
+Result<PreparedText> TextModel::PrepareDocument(std::span<const std::string> chunks,
+                                                int32_t separator,
+                                                const PrepareOptions& options) const {
+  PERGOLA_ASSIGN_OR_RETURN(tokenizers::EncodeOptions encode, EncodeWithin(options));
+  const size_t limit = encode.max_tokens;
+  if (chunks.empty()) return InvalidArgumentError("a document has no chunks");
+  // What stands around the first chunk stands around the whole document.
+  encode.with_offsets = true;
+  tokenizers::Encoding first;
+  PERGOLA_RETURN_IF_ERROR(config_.tokenizer->Encode(chunks[0], encode, &first));
+  const std::vector<uint8_t>& special = first.special_mask;
+  const auto head = std::find(special.begin(), special.end(), 0) - special.begin();
+  const auto tail = std::find(special.rbegin(), special.rend(), 0) - special.rbegin();
+
+  encode = {.add_special_tokens = false, .max_tokens = limit};
+  PreparedText prepared;
+  std::vector<int32_t>& ids = prepared.sequence.ids;
+  ids.assign(first.ids.begin(), first.ids.begin() + head);
+  tokenizers::Encoding encoding;
+  for (size_t chunk = 0; chunk < chunks.size(); ++chunk) {
+    PERGOLA_RETURN_IF_ERROR(config_.tokenizer->Encode(chunks[chunk], encode, &encoding));
+    if (encoding.ids.empty()) {
+      return InvalidArgumentError("chunk " + std::to_string(chunk) + " has no tokens");
+    }
+    if (chunk > 0 && separator >= 0) ids.push_back(separator);
+    const auto begin = static_cast<int32_t>(ids.size());
+    ids.insert(ids.end(), encoding.ids.begin(), encoding.ids.end());
+    prepared.sequence.spans.push_back({begin, static_cast<int32_t>(ids.size())});
+    const size_t so_far = ids.size() + static_cast<size_t>(tail);
+    if (encoding.truncated || so_far > limit) {
+      return InvalidArgumentError("the document has at least " + std::to_string(so_far) +
+                                  " tokens, the limit is " + std::to_string(limit) +
+                                  "; documents in chunks are not cut");
+    }
+  }
+  ids.insert(ids.end(), first.ids.end() - tail, first.ids.end());
+  PERGOLA_RETURN_IF_ERROR(CheckIds(ids));
+  return prepared;
 }
 
 Result<PreparedText> TextModel::PrepareIds(std::vector<int32_t> ids,

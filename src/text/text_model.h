@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,19 @@ class TextModel {
   // 256"), unknown prompt, a token outside the embedding table, invalid UTF-8.
   Result<PreparedText> Prepare(std::string_view text, const PrepareOptions& options) const;
 
+  // Two texts to be read together by a cross-encoder. Too long: refused or, with `truncate`, cut
+  // from the longer one first. `max_second_tokens`: the second text is cut to so many tokens
+  // before.
+  Result<PreparedText> PreparePair(std::string_view first, std::string_view second,
+                                   const PrepareOptions& options,
+                                   std::optional<int64_t> max_second_tokens = std::nullopt) const;
+
+  // A document in chunks: their tokens end to end within the special tokens of one text, a span per
+  // chunk. `separator`: a token between two chunks; -1 = none. Never cut: INVALID_ARGUMENT when too
+  // long, or naming a chunk that has no tokens.
+  Result<PreparedText> PrepareDocument(std::span<const std::string> chunks, int32_t separator,
+                                       const PrepareOptions& options) const;
+
   // Ids used exactly as sent, checked against the vocabulary; too long is refused or, with
   // `truncate`, cut plainly on `side`. An empty list is INVALID_ARGUMENT.
   Result<PreparedText> PrepareIds(std::vector<int32_t> ids, const PrepareOptions& options) const;
@@ -69,6 +83,10 @@ class TextModel {
  private:
   // The smaller of the model's and the request's limit.
   int64_t Limit(const PrepareOptions& options) const;
+  // INVALID_ARGUMENT when the limit leaves room for nothing.
+  Result<tokenizers::EncodeOptions> EncodeWithin(const PrepareOptions& options) const;
+  // INVALID_ARGUMENT when the text was cut and that is not allowed.
+  Result<PreparedText> Finish(tokenizers::Encoding encoding, const PrepareOptions& options) const;
   // INVALID_ARGUMENT names the first id outside the embedding table, its token and its position.
   Status CheckIds(const std::vector<int32_t>& ids) const;
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "text/sparse_weights.h"
+
 namespace pergola::text {
 namespace {
 
@@ -149,6 +151,76 @@ TEST_F(TextModelTest, IdsAreUsedAsSent) {
   options.side = TruncationSide::kLeft;
   EXPECT_EQ(model.PrepareIds(five, options)->sequence.ids, (std::vector<int32_t>{6, 7, 8, 9}));
   EXPECT_TRUE(model.PrepareIds(five, options)->truncated);
+}
+
+TEST_F(TextModelTest, PairsTellWhereTheSecondTextBegins) {
+  const TextModel model = MakeModel({.max_tokens = 32});
+  const auto first = model.Prepare("the quick", {});
+  const auto second = model.Prepare("brown fox", {});
+  const auto pair = model.PreparePair("the quick", "brown fox", {});
+  ASSERT_TRUE(pair.ok());
+  std::vector<int32_t> joined = first->sequence.ids;
+  EXPECT_EQ(pair->sequence.second_text, static_cast<int32_t>(joined.size()));
+  joined.insert(joined.end(), second->sequence.ids.begin() + 1, second->sequence.ids.end());
+  EXPECT_EQ(pair->sequence.ids, joined);
+  EXPECT_FALSE(pair->truncated);
+}
+
+TEST_F(TextModelTest, PairsAreCutOnlyWhenAllowed) {
+  const TextModel model = MakeModel({.max_tokens = 8});
+  std::string text;
+  for (int word = 0; word < 20; ++word) text += "fox ";
+  const auto refused = model.PreparePair("the", text, {});
+  EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
+  const auto cut = model.PreparePair("the", text, {.truncate = true});
+  ASSERT_TRUE(cut.ok());
+  EXPECT_EQ(cut->sequence.ids.size(), 8u);
+  EXPECT_TRUE(cut->truncated);
+  // The second text alone has a limit: the pair then fits.
+  const auto shorter = model.PreparePair("the", text, {}, 1);
+  ASSERT_TRUE(shorter.ok()) << shorter.status().ToString();
+  EXPECT_TRUE(shorter->truncated);
+  EXPECT_LT(shorter->sequence.ids.size(), 8u);
+}
+
+TEST_F(TextModelTest, DocumentsAreChunksWithinOneFrame) {
+  const TextModel model = MakeModel({.max_tokens = 32});
+  const std::vector<std::string> chunks = {"the quick", "fox"};
+  const auto whole = model.Prepare("the quick fox", {});
+  const auto plain = model.PrepareDocument(chunks, -1, {});
+  ASSERT_TRUE(plain.ok());
+  EXPECT_EQ(plain->sequence.ids, whole->sequence.ids);
+  const std::vector<TokenSpan>& spans = plain->sequence.spans;
+  ASSERT_EQ(spans.size(), 2u);
+  EXPECT_EQ(spans[0].begin, 1);
+  EXPECT_EQ(spans[0].end, spans[1].begin);
+  EXPECT_EQ(spans[1].end, static_cast<int32_t>(whole->sequence.ids.size()) - 1);
+
+  const auto separated = model.PrepareDocument(chunks, 7, {});
+  ASSERT_TRUE(separated.ok());
+  EXPECT_EQ(separated->sequence.spans[1].begin, spans[0].end + 1);
+  EXPECT_EQ(separated->sequence.ids[static_cast<size_t>(spans[0].end)], 7);
+}
+
+TEST_F(TextModelTest, DocumentsThatCannotBeEmbeddedWholeAreRefused) {
+  const TextModel model = MakeModel({.max_tokens = 8});
+  const std::vector<std::string> long_chunks = {"the", "fox fox fox fox fox fox fox fox"};
+  for (const bool truncate : {false, true}) {
+    const auto refused = model.PrepareDocument(long_chunks, -1, {.truncate = truncate});
+    EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(refused.status().message().find("the limit is 8"), std::string::npos);
+  }
+  const std::vector<std::string> empty_chunk = {"the", ""};
+  EXPECT_EQ(model.PrepareDocument(empty_chunk, -1, {}).status().message(), "chunk 1 has no tokens");
+  EXPECT_EQ(model.PrepareDocument({}, -1, {}).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(TextModelTest, SparseWeightsAreTheLargestOfEachTokenWithoutSpecialOnes) {
+  const TextModel model = MakeModel({.max_tokens = 8});
+  const std::vector<int32_t> ids = {2, 50, 40, 50, 60, 3};
+  const std::vector<float> weights = {9.0f, 0.5f, 1.0f, 0.75f, 0.0f, 9.0f};
+  EXPECT_EQ(FoldSparse(ids, weights, model.tokenizer()),
+            (std::vector<SparseWeight>{{40, 1.0f}, {50, 0.75f}}));
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 // are known from the ids. Deterministic, no threads.
 //
 // Tokens: [PAD] 0, [CLS] 1, [SEP] 2, then one id per word, 3 + (sum of its bytes) mod 97, "w<id>".
-// Rows: width 8, length 5: 3 at place p and 4 at the next (cyclic), p = (sum of the ids) mod 8; so
-// a unit row holds 0.6 and 0.8. Token vectors: width 2, {id, position}.
+// Embeddings: width 8, length 5: 3 at place p and 4 at the next (cyclic), p = (sum of the ids) mod
+// 8; so a unit row holds 0.6 and 0.8. Token vectors: width 2, {id, position}. Logits: column c
+// holds (sum of the ids + c) mod 5 - 2. Sparse: (id mod 4) / 2. Multi-vector: {2, 0} for an even
+// id, {0, 2} for an odd one.
 #pragma once
 
 #include <algorithm>
@@ -70,7 +72,15 @@ class FakeTokenizer : public tokenizers::Tokenizer {
   Status EncodePair(std::string_view first, std::string_view second,
                     const tokenizers::EncodeOptions& options,
                     tokenizers::Encoding* encoding) const override {
-    return Encode(std::string(first) + " " + std::string(second), options, encoding);
+    PERGOLA_RETURN_IF_ERROR(
+        Encode(std::string(first) + " " + std::string(second), options, encoding));
+    for (size_t i = 1; i < encoding->ids.size(); ++i) {
+      const bool special = encoding->special_mask[i] != 0;
+      encoding->type_ids[i] = special ? encoding->type_ids[i - 1]
+                              : encoding->offsets[i].begin > first.size() ? 1
+                                                                          : 0;
+    }
+    return OkStatus();
   }
 
   Result<std::string> Decode(std::span<const tokenizers::TokenId> ids,
@@ -124,17 +134,18 @@ class FakeService : public service::InferenceService {
 
   void Submit(service::InferenceRequest request, service::InferenceCallback done) override {
     if (intercept_ && intercept_(request, done)) return;
-    done(Compute(request));
+    done(Compute(request, info_.width(OutputKind::kLogits)));
   }
 
   std::vector<service::ModelInfo> Models() const override { return {info_}; }
 
-  static service::InferenceOutput Compute(const service::InferenceRequest& request) {
+  static service::InferenceOutput Compute(const service::InferenceRequest& request,
+                                          int64_t num_labels = 1) {
     service::InferenceOutput output;
     for (const Sequence& sequence : request.sequences) {
       auto rows = std::make_shared<service::SequenceOutput>();
       for (const OutputKind kind : kOutputKinds) {
-        if (request.outputs.Has(kind)) (*rows)[kind] = RowsOf(sequence, kind);
+        if (request.outputs.Has(kind)) (*rows)[kind] = RowsOf(sequence, kind, num_labels);
       }
       output.sequences.push_back(std::move(rows));
     }
@@ -144,19 +155,37 @@ class FakeService : public service::InferenceService {
   }
 
  private:
-  static service::Rows RowsOf(const Sequence& sequence, OutputKind kind) {
-    service::Rows rows{1, kFakeWidth, std::vector<float>(kFakeWidth, 0.0f)};
-    const int64_t sum = std::accumulate(sequence.ids.begin(), sequence.ids.end(), int64_t{0});
+  static service::Rows RowsOf(const Sequence& sequence, OutputKind kind, int64_t num_labels) {
+    const std::vector<int32_t>& ids = sequence.ids;
+    const auto sum = [&ids](TokenSpan span) {
+      return std::accumulate(ids.begin() + span.begin, ids.begin() + span.end, int64_t{0});
+    };
+    const TokenSpan whole{0, static_cast<int32_t>(ids.size())};
+    service::Rows rows{sequence.rows(kind), 2, {}};
     if (kind == OutputKind::kEmbedding) {
-      const int64_t place = sum % kFakeWidth;
-      rows.values[static_cast<size_t>(place)] = 3.0f;
-      rows.values[static_cast<size_t>((place + 1) % kFakeWidth)] = 4.0f;
-      return rows;
-    }
-    rows = {sequence.tokens(), 2, {}};
-    for (size_t i = 0; i < sequence.ids.size(); ++i) {
-      rows.values.push_back(static_cast<float>(sequence.ids[i]));
-      rows.values.push_back(static_cast<float>(i));
+      rows.width = kFakeWidth;
+      rows.values.assign(static_cast<size_t>(rows.rows * kFakeWidth), 0.0f);
+      for (int64_t row = 0; row < rows.rows; ++row) {
+        const int64_t place =
+            sum(sequence.spans.empty() ? whole : sequence.spans[static_cast<size_t>(row)]);
+        rows.values[static_cast<size_t>(row * kFakeWidth + place % kFakeWidth)] = 3.0f;
+        rows.values[static_cast<size_t>(row * kFakeWidth + (place + 1) % kFakeWidth)] = 4.0f;
+      }
+    } else if (kind == OutputKind::kLogits) {
+      rows.width = num_labels;
+      for (int64_t column = 0; column < num_labels; ++column) {
+        rows.values.push_back(static_cast<float>((sum(whole) + column) % 5 - 2));
+      }
+    } else if (kind == OutputKind::kSparse) {
+      rows.width = 1;
+      for (const int32_t id : ids) rows.values.push_back(static_cast<float>(id % 4) / 2.0f);
+    } else {
+      const bool raw = kind == OutputKind::kTokenVectors;
+      for (size_t i = 0; i < ids.size(); ++i) {
+        const bool even = ids[i] % 2 == 0;
+        rows.values.push_back(raw ? static_cast<float>(ids[i]) : even ? 2.0f : 0.0f);
+        rows.values.push_back(raw ? static_cast<float>(i) : even ? 0.0f : 2.0f);
+      }
     }
     return rows;
   }
@@ -179,6 +208,34 @@ inline service::ModelInfo FakeModelInfo(std::string id = "org/fake") {
   info.quantisation = "F32";
   info.file_sha256 = std::string(64, 'a');
   info.modified_unix_seconds = 1'700'000'000;
+  return info;
+}
+
+// A model of another ability, by name: "embedder", "late" (an embedder by mean pooling),
+// "contextual" (separates chunks by token 99), "reranker", "classifier" (of three classes),
+// "tagger" (its classes do not exclude each other), "hybrid" (embedding, sparse and multi-vector).
+inline service::ModelInfo FakeModelInfoOf(std::string_view kind) {
+  service::ModelInfo info = FakeModelInfo();
+  const auto set_width = [&info](OutputKind output, int64_t width) {
+    info.widths[static_cast<size_t>(output)] = width;
+  };
+  if (kind == "late") info.pooling = "mean";
+  if (kind == "contextual") {
+    info.chunk_separator = 99;
+    info.int8_rule = service::Int8Rule::kTanh;
+  }
+  if (kind == "reranker" || kind == "classifier" || kind == "tagger") {
+    set_width(OutputKind::kEmbedding, 0);
+    info.labels = {"LABEL_0"};
+    if (kind != "reranker") info.labels = {"no", "maybe", "yes"};
+    info.multi_label = kind == "tagger";
+    set_width(OutputKind::kLogits, static_cast<int64_t>(info.labels.size()));
+  }
+  if (kind == "hybrid") {
+    set_width(OutputKind::kSparse, 1);
+    set_width(OutputKind::kMultiVector, 2);
+    info.multi_vector_begin = 1;
+  }
   return info;
 }
 
