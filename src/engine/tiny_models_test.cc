@@ -350,7 +350,8 @@ constexpr const char* kEmbedders[] = {"bert",
                                       "qwen3-bidir",
                                       "mistral",
                                       "llama-bidirectional",
-                                      "gemma3-embed"};
+                                      "gemma3-embed",
+                                      "embedding-gemma2"};
 // Causal language models without a pipeline: only their hidden states have a reference here.
 constexpr const char* kLanguageModels[] = {"llama", "llama-spm-rope3", "gemma3-causal"};
 constexpr const char* kClassifiers[] = {"bert-classifier",       "roberta-classifier",

@@ -9,6 +9,7 @@
 #include "models/bert_config.h"
 #include "models/decoder.h"
 #include "models/decoder_config.h"
+#include "models/embedding_gemma2.h"
 #include "models/modernbert.h"
 
 namespace pergola::models {
@@ -30,6 +31,10 @@ constexpr std::array kArchitectures = {
                  ModernBertEncoder::Load},
     Architecture{"gemma3_text", "gemma-embedding", ReadGemma3Config, ReadGemmaEmbeddingGguf,
                  DecoderEncoder::Load},
+    Architecture{"embedding_gemma2", "", ReadEmbeddingGemma2Config, nullptr,
+                 EmbeddingGemma2Encoder::Load},
+    Architecture{"embedding_gemma2_text", "", ReadEmbeddingGemma2Config, nullptr,
+                 EmbeddingGemma2Encoder::Load},
     Architecture{"qwen3", "qwen3", ReadQwen3Config, ReadQwen3Gguf, DecoderEncoder::Load},
     Architecture{"bidirectional_pplx_qwen3", "", ReadQwen3Config, nullptr, DecoderEncoder::Load},
     Architecture{"llama", "llama", ReadLlamaConfig, ReadLlamaGguf, DecoderEncoder::Load},

@@ -94,7 +94,17 @@ Result<LinearLayer> WeightReader::LinearOfInterleavedHeads(const std::string& pr
     std::memcpy(rows.data() + static_cast<size_t>(row) * row_bytes, view.row(head + 2 * k + half),
                 row_bytes);
   }
-  return PrepareOwned(name, view, std::move(rows));
+  return PrepareOwned(name, {view, std::move(rows)});
+}
+
+Result<LinearLayer> WeightReader::ScaledLinear(const std::string& prefix, int64_t outputs,
+                                               int64_t inputs, float factor) {
+  if (factor == 1.0f) return Linear(prefix, outputs, inputs, /*with_bias=*/false);
+  const std::string name = FullName(prefix, "weight");
+  PERGOLA_ASSIGN_OR_RETURN(const TensorView table, source_.Get(name, Shape{outputs, inputs}));
+  std::vector<int32_t> ids(static_cast<size_t>(outputs));
+  std::iota(ids.begin(), ids.end(), 0);
+  return PrepareOwned(name, GatherRows(table, ids, factor));
 }
 
 Result<LinearLayer> WeightReader::LinearOfRows(const std::string& prefix,
@@ -111,27 +121,33 @@ Result<LinearLayer> WeightReader::LinearOfRows(const std::string& prefix,
       return InvalidArgumentError("tensor '" + name + "' has no row " + std::to_string(id));
     }
   }
-  auto outputs = static_cast<int64_t>(ids.size());
-  std::vector<std::byte> rows(static_cast<size_t>(outputs * inputs) * sizeof(float));
-  auto* values = reinterpret_cast<float*>(rows.data());
-  ops_.Gather(table, ids, 1.0f, /*accumulate=*/false, {values, outputs, inputs});
+  OwnedRows rows = GatherRows(table, ids, 1.0f);
   if (difference) {
+    auto* values = reinterpret_cast<float*>(rows.bytes.data());
     for (int64_t i = 0; i < inputs; ++i) values[i] -= values[inputs + i];
-    outputs = 1;
+    rows.view.shape = Shape{1, inputs};
   }
-  TensorView view;
-  view.dtype = DType::kF32;
-  view.shape = Shape{outputs, inputs};
-  return PrepareOwned(name, view, std::move(rows));
+  return PrepareOwned(name, std::move(rows));
 }
 
-Result<LinearLayer> WeightReader::PrepareOwned(const std::string& name, TensorView view,
-                                               std::vector<std::byte> rows) {
-  view.data = rows.data();
-  PERGOLA_ASSIGN_OR_RETURN(LinearLayer layer, Prepare(name, view));
+WeightReader::OwnedRows WeightReader::GatherRows(const TensorView& table,
+                                                 std::span<const int32_t> ids, float factor) {
+  const auto count = static_cast<int64_t>(ids.size());
+  OwnedRows rows;
+  rows.bytes.resize(static_cast<size_t>(count * table.cols()) * sizeof(float));
+  auto* values = reinterpret_cast<float*>(rows.bytes.data());
+  ops_.Gather(table, ids, factor, /*accumulate=*/false, {values, count, table.cols()});
+  rows.view.dtype = DType::kF32;
+  rows.view.shape = Shape{count, table.cols()};
+  return rows;
+}
+
+Result<LinearLayer> WeightReader::PrepareOwned(const std::string& name, OwnedRows rows) {
+  rows.view.data = rows.bytes.data();
+  PERGOLA_ASSIGN_OR_RETURN(LinearLayer layer, Prepare(name, rows.view));
   if (layer.weight->owned_bytes() == 0) {  // else it has its own copy
-    owned_bytes_ += rows.size();
-    layer.rows = std::move(rows);  // moving keeps the address
+    owned_bytes_ += rows.bytes.size();
+    layer.rows = std::move(rows.bytes);  // moving keeps the address
   }
   return layer;
 }

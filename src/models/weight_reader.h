@@ -65,6 +65,9 @@ class WeightReader {
   };
   Result<LinearLayer> LinearPart(const std::string& prefix, RowRange rows, int64_t inputs,
                                  bool with_bias);
+  // `factor` * `prefix`.weight [outputs, inputs]; widened to f32 when factor is not 1.
+  Result<LinearLayer> ScaledLinear(const std::string& prefix, int64_t outputs, int64_t inputs,
+                                   float factor);
   // Rows `ids` of `prefix`.weight [rows, inputs], widened to f32; with `difference` (two rows) one:
   // the first minus the second. INVALID_ARGUMENT for an id that is outside.
   Result<LinearLayer> LinearOfRows(const std::string& prefix, std::span<const int32_t> ids,
@@ -83,9 +86,15 @@ class WeightReader {
 
  private:
   Result<LinearLayer> Prepare(const std::string& name, TensorView view);
-  // The same of rows that lie in `rows`, which goes into the layer if the weight reads it.
-  Result<LinearLayer> PrepareOwned(const std::string& name, TensorView view,
-                                   std::vector<std::byte> rows);
+  // Rows of our own, and a view of them whose data PrepareOwned sets.
+  struct OwnedRows {
+    TensorView view;
+    std::vector<std::byte> bytes;
+  };
+  // factor * rows `ids`, as f32.
+  OwnedRows GatherRows(const TensorView& table, std::span<const int32_t> ids, float factor);
+  // As Prepare; the rows go into the layer if the weight reads them.
+  Result<LinearLayer> PrepareOwned(const std::string& name, OwnedRows rows);
 
   const formats::TensorSource& source_;
   kernels::Ops& ops_;

@@ -16,16 +16,18 @@ namespace pergola::models {
 class Workspace {
  public:
   enum Slot {
-    kQkv,        // [T, (H + 2G) W]
-    kAttention,  // [T, H W]
-    kProjected,  // [T, D]: output of the attention projection or of the FFN
-    kNormed,     // [T, D]
-    kFfnInner,   // [T, F]
-    kFfnUp,      // [T, F]
-    kHidden,     // [T, D]
-    kPooled,     // [S, D]
-    kHeadA,      // [S or T, E]: outputs of the layers of a head, in turn
-    kHeadB,      // [S or T, E]
+    kQkv,          // [T, (H + 2G) W]
+    kAttention,    // [T, H W]
+    kProjected,    // [T, D]: output of the attention projection or of the FFN
+    kNormed,       // [T, D]
+    kFfnInner,     // [T, F]
+    kFfnUp,        // [T, F]
+    kHidden,       // [T, D], or what the encoder makes of it at the end
+    kResidual,     // [T, D]: the residual stream where it is not the hidden rows
+    kLayerInputs,  // [T, L P]: what each layer mixes in
+    kPooled,       // [S, D]
+    kHeadA,        // [S or T, E]: outputs of the layers of a head, in turn
+    kHeadB,        // [S or T, E]
     kNumSlots,
   };
 
