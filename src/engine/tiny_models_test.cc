@@ -19,6 +19,8 @@
 namespace pergola::engine {
 namespace {
 
+using kernels::ActivationPrecision;
+
 struct Hidden {
   size_t text;
   int64_t rows;
@@ -84,12 +86,14 @@ class TinyModelPerIsaTest : public ::testing::TestWithParam<const char*> {
   void SetUp() override {
     directory_ = std::string(PERGOLA_TEST_DATA) + "/golden/tiny/" + GetParam();
     golden_ = ReadGolden(directory_);
-    model_ = Load(2);
+    // Weights mean what the reference computed in f32; kAuto may round activations (bf16).
+    model_ = Load(2, ActivationPrecision::kF32);
     ASSERT_NE(model_, nullptr);
   }
-  std::unique_ptr<Model> Load(int threads) {
+  std::unique_ptr<Model> Load(int threads, ActivationPrecision activations) {
     ModelOptions options;
     options.ops.num_threads = threads;
+    options.activations = activations;
     auto model = Model::Load(directory_, options);
     EXPECT_TRUE(model.ok()) << model.status().ToString();
     return model.ok() ? std::move(*model) : nullptr;
@@ -138,6 +142,17 @@ TEST_P(TinyEmbedderPerIsaTest, VectorsAgreeWithTheReference) {
   }
 }
 
+// As served: on instruction sets with bf16 products, activations are rounded to bf16 for bf16
+// weights. 2^-9 relative per product, averaged over rows of some hundred values in a few layers.
+TEST_P(TinyEmbedderPerIsaTest, VectorsOfTheFastestClassStayNear) {
+  const std::unique_ptr<Model> served = Load(2, ActivationPrecision::kAuto);
+  for (size_t index = 0; index < golden_.sequences.size(); ++index) {
+    const auto rows = RunBatch(*served, {{&golden_.sequences[index]}});
+    const float* expected = golden_.vectors.data() + static_cast<int64_t>(index) * golden_.width;
+    EXPECT_GE(Cosine(rows[0].data(), expected, golden_.width), 0.9999) << "text " << index;
+  }
+}
+
 // Sharper than the pooled cosine, which hardly notices a window that is off by one.
 TEST_P(TinyModelPerIsaTest, HiddenStatesAgreeWithTheReference) {
   ASSERT_FALSE(golden_.hidden.empty());
@@ -163,11 +178,12 @@ TEST_P(TinyModelPerIsaTest, HiddenStatesAgreeWithTheReference) {
 }
 
 TEST_P(TinyModelPerIsaTest, BitsDependNeitherOnTheBatchNorOnThreads) {
+  const std::unique_ptr<Model> served = Load(2, ActivationPrecision::kAuto);
+  const std::unique_ptr<Model> one_thread = Load(1, ActivationPrecision::kAuto);
   std::vector<std::vector<float>> alone;
   for (const Sequence& sequence : golden_.sequences) {
-    alone.push_back(RunBatch(*model_, {{&sequence}})[0]);
+    alone.push_back(RunBatch(*served, {{&sequence}})[0]);
   }
-  const std::unique_ptr<Model> one_thread = Load(1);
   std::mt19937_64 random(3);
   for (const size_t size : {2, 15, 16, 17, 64}) {
     std::vector<size_t> picks;
@@ -176,7 +192,7 @@ TEST_P(TinyModelPerIsaTest, BitsDependNeitherOnTheBatchNorOnThreads) {
       picks.push_back(random() % golden_.sequences.size());
       batch.push_back({&golden_.sequences[picks.back()]});
     }
-    for (const Model* model : {model_.get(), one_thread.get()}) {
+    for (const Model* model : {served.get(), one_thread.get()}) {
       const auto rows = RunBatch(*model, batch);
       for (size_t index = 0; index < size; ++index) {
         ASSERT_EQ(rows[index], alone[picks[index]]) << "batch of " << size << ", row " << index;
@@ -313,7 +329,7 @@ TEST_P(TinyClassifierPerIsaTest, LogitsDependNeitherOnTheBatchNorOnThreads) {
     alone.push_back(RunBatch(*model_, {{&sequence, {OutputKind::kLogits}}})[0]);
     batch.push_back({&sequence, batch.size() % 2 == 0 ? both : OutputSet{OutputKind::kLogits}});
   }
-  const std::unique_ptr<Model> one_thread = Load(1);
+  const std::unique_ptr<Model> one_thread = Load(1, ActivationPrecision::kF32);
   for (const Model* model : {model_.get(), one_thread.get()}) {
     LocalRunner runner(*model);
     const auto outputs = runner.Run(batch);
