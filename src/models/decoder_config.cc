@@ -157,8 +157,6 @@ Result<ModelConfig> ReadLlamaGguf(const GgufKeys& keys) {
   PERGOLA_ASSIGN_OR_RETURN(ModelConfig config, ReadPlainDecoderGguf(keys, "llama"));
   // The converter reorders queries and keys for rotation of neighbouring pairs.
   config.interleaved_heads = true;
-  if (config.qkv_bias)
-    return UnimplementedError("GGUF: llama with attention biases is not supported");
   return config;
 }
 

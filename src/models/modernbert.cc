@@ -99,7 +99,9 @@ Result<ModelConfig> ReadModernBertGguf(const GgufKeys& keys) {
   } else if (activation != "gelu") {
     return UnimplementedError("GGUF hidden_activation '" + activation + "' is not supported");
   }
-  config.norm_epsilon = static_cast<float>(keys.FloatOr("attention.layer_norm_epsilon", 1e-5));
+  // The converter writes it under the name that RMS norms have.
+  config.norm_epsilon = static_cast<float>(keys.FloatOr(
+      "attention.layer_norm_rms_epsilon", keys.FloatOr("attention.layer_norm_epsilon", 1e-5)));
   config.norm_bias = keys.source().Find("output_norm.bias") != nullptr;
   config.qkv_bias = keys.source().Find("blk.0.attn_qkv.bias") != nullptr;
   config.attention_out_bias = keys.source().Find("blk.0.attn_output.bias") != nullptr;

@@ -208,9 +208,13 @@ Result<PipelineConfig> ReadGgufPipeline(const formats::TensorSource& source,
   pipeline.matryoshka_widths = KnownMatryoshkaWidths(config);
   pipeline.normalise = true;
   pipeline.prompts = KnownPrompts(config);
-  // llama.cpp's numbers: 0 none, 1 mean, 2 cls, 3 last, 4 rank.
-  const int64_t pooling =
-      source.GetInt(architecture + ".pooling_type").value_or(config.causal ? 3 : 1);
+  // llama.cpp's numbers: 0 none, 1 mean, 2 cls, 3 last, 4 rank. Its converter leaves classifiers
+  // without one.
+  const bool classifies = source.Find("cls.output.weight") != nullptr;
+  const int64_t pooling = source.GetInt(architecture + ".pooling_type")
+                              .value_or(classifies      ? 4
+                                        : config.causal ? 3
+                                                        : 1);
   if (pooling == 4) {
     PERGOLA_ASSIGN_OR_RETURN(HeadConfig head, ReadGgufClassifierHead(source, config));
     pipeline.heads.push_back(std::move(head));

@@ -11,6 +11,14 @@ std::string FullName(const std::string& prefix, const char* part) {
   return prefix.empty() ? part : prefix + "." + part;
 }
 
+// Where the row of a head lies whose halves alternate.
+int64_t InterleavedRow(int64_t row, int64_t head_width) {
+  const int64_t head = row / head_width * head_width;
+  const int64_t half = (row - head) / (head_width / 2);
+  const int64_t k = (row - head) % (head_width / 2);
+  return head + 2 * k + half;
+}
+
 }  // namespace
 
 Result<std::vector<float>> WeightReader::Values(const std::string& name, int64_t rows,
@@ -82,19 +90,25 @@ Result<LinearLayer> WeightReader::LinearPart(const std::string& prefix, RowRange
 
 Result<LinearLayer> WeightReader::LinearOfInterleavedHeads(const std::string& prefix,
                                                            int64_t outputs, int64_t inputs,
-                                                           int64_t head_width) {
+                                                           int64_t head_width, bool with_bias) {
   const std::string name = FullName(prefix, "weight");
-  PERGOLA_ASSIGN_OR_RETURN(TensorView view, source_.Get(name, Shape{outputs, inputs}));
+  PERGOLA_ASSIGN_OR_RETURN(const TensorView view, source_.Get(name, Shape{outputs, inputs}));
   const auto row_bytes = static_cast<size_t>(view.row_bytes());
   std::vector<std::byte> rows(row_bytes * static_cast<size_t>(outputs));
   for (int64_t row = 0; row < outputs; ++row) {
-    const int64_t head = row / head_width * head_width;
-    const int64_t half = (row - head) / (head_width / 2);
-    const int64_t k = (row - head) % (head_width / 2);
-    std::memcpy(rows.data() + static_cast<size_t>(row) * row_bytes, view.row(head + 2 * k + half),
-                row_bytes);
+    std::memcpy(rows.data() + static_cast<size_t>(row) * row_bytes,
+                view.row(InterleavedRow(row, head_width)), row_bytes);
   }
-  return PrepareOwned(name, {view, std::move(rows)});
+  PERGOLA_ASSIGN_OR_RETURN(LinearLayer layer, PrepareOwned(name, {view, std::move(rows)}));
+  if (!with_bias) return layer;
+  PERGOLA_ASSIGN_OR_RETURN(const std::vector<float> bias,
+                           Vector(FullName(prefix, "bias"), outputs));
+  layer.bias.resize(bias.size());
+  for (int64_t row = 0; row < outputs; ++row) {
+    layer.bias[static_cast<size_t>(row)] =
+        bias[static_cast<size_t>(InterleavedRow(row, head_width))];
+  }
+  return layer;
 }
 
 Result<LinearLayer> WeightReader::ScaledLinear(const std::string& prefix, int64_t outputs,

@@ -72,10 +72,11 @@ class WeightReader {
   // the first minus the second. INVALID_ARGUMENT for an id that is outside.
   Result<LinearLayer> LinearOfRows(const std::string& prefix, std::span<const int32_t> ids,
                                    int64_t inputs, bool difference);
-  // `prefix`.weight [outputs, inputs] whose rows alternate between the halves of each head, put
-  // back: row j W/2 + k of a head is read from row 2 k + j. `head_width` even, divides `outputs`.
+  // `prefix`.weight [outputs, inputs] and, if `with_bias`, `prefix`.bias, whose rows alternate
+  // between the halves of each head, put back: row j W/2 + k of a head is read from row 2 k + j.
+  // `head_width` W even, divides `outputs`.
   Result<LinearLayer> LinearOfInterleavedHeads(const std::string& prefix, int64_t outputs,
-                                               int64_t inputs, int64_t head_width);
+                                               int64_t inputs, int64_t head_width, bool with_bias);
   // `prefix`.weight [size], plus 1 where the checkpoint holds the difference from 1.
   Result<std::vector<float>> RmsNorm(const std::string& prefix, int64_t size, bool plus_one);
   // `prefix`.weight and, if `with_bias`, `prefix`.bias, [size] each.

@@ -16,19 +16,15 @@ Status ReadProjections(WeightReader& reader, const std::string& prefix, const At
                                     shape.qkv_bias));
     return OkStatus();
   }
-  if (shape.interleaved_heads) {
-    PERGOLA_ASSIGN_OR_RETURN(weights->query,
-                             reader.LinearOfInterleavedHeads(name(names.query), query_width,
-                                                             shape.hidden_size, shape.head_width));
-    PERGOLA_ASSIGN_OR_RETURN(
-        weights->key, reader.LinearOfInterleavedHeads(name(names.key), key_width, shape.hidden_size,
-                                                      shape.head_width));
-  } else {
-    PERGOLA_ASSIGN_OR_RETURN(weights->query, reader.Linear(name(names.query), query_width,
-                                                           shape.hidden_size, shape.qkv_bias));
-    PERGOLA_ASSIGN_OR_RETURN(
-        weights->key, reader.Linear(name(names.key), key_width, shape.hidden_size, shape.qkv_bias));
-  }
+  const auto read = [&](std::string_view part, int64_t outputs) {
+    if (shape.interleaved_heads) {
+      return reader.LinearOfInterleavedHeads(name(part), outputs, shape.hidden_size,
+                                             shape.head_width, shape.qkv_bias);
+    }
+    return reader.Linear(name(part), outputs, shape.hidden_size, shape.qkv_bias);
+  };
+  PERGOLA_ASSIGN_OR_RETURN(weights->query, read(names.query, query_width));
+  PERGOLA_ASSIGN_OR_RETURN(weights->key, read(names.key, key_width));
   PERGOLA_ASSIGN_OR_RETURN(weights->value, reader.Linear(name(names.value), key_width,
                                                          shape.hidden_size, shape.qkv_bias));
   return OkStatus();

@@ -115,6 +115,11 @@ MODELS = {
         2004, "llama-spm-rope3", lambda vocab: tf.LlamaModel(tf.LlamaConfig(
             vocab_size=vocab, is_causal=False, attention_bias=True, mlp_bias=True,
             **DECODER, **small()))),
+    "llama-rope3": Model(2011, "llama-spm-rope3", lambda vocab: tf.LlamaForCausalLM(tf.LlamaConfig(
+        vocab_size=vocab, attention_bias=True, tie_word_embeddings=True, **DECODER, **small(rope_parameters={
+            "rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0, "original_max_position_embeddings": 64}))),
+        pooling="lasttoken"),
     "bge-m3": Model(2005, "bert", lambda vocab: tf.XLMRobertaModel(tf.XLMRobertaConfig(
         vocab_size=vocab, type_vocab_size=1, pad_token_id=0, **small()), add_pooling_layer=False),
         pooling="cls", heads=bge_heads),
@@ -131,7 +136,7 @@ MODELS = {
         2008, "modernbert", classifier(tf.ModernBertForSequenceClassification, tf.ModernBertConfig,
                                        ["no", "maybe", "yes"], local_attention=12,
                                        classifier_pooling="mean", classifier_bias=True,
-                                       norm_bias=True, pad_token_id=0), pairs=True,
+                                       pad_token_id=0), pairs=True,
         logits=lambda model, ids, _: sequence_logits(model, ids, None)),
     "qwen3-reranker": Model(
         2009, "qwen3-embed", lambda vocab: tf.Qwen3ForCausalLM(tf.Qwen3Config(
@@ -194,7 +199,7 @@ def inputs(model, directory):
 
 @torch.no_grad()
 def run(model, network, heads, batch, facts, directory):
-    base = network if model.logits is None else network.base_model
+    base = network.base_model
     hidden, rows, per_head = [], [], {name: [] for name in heads}
     for ids, types in batch:
         states = base(input_ids=ids).last_hidden_state[0]

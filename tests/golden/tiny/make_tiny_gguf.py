@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Converts some of the tiny models here to GGUF with llama.cpp's own converter: model.gguf beside
+model.safetensors, in F32, so that the same golden values hold.
+
+  tests/golden/tiny/make_tiny_gguf.py
+
+The converter is that of tests/gguf/toolchain.py, which installs it in the first run. Its list of known
+tokenizers does not have these small ones: they are written under the name of their kind.
+"""
+
+import json
+import pathlib
+import shutil
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent.parent / "gguf"))
+from toolchain import Toolchain, default_folder  # noqa: E402
+
+# Folder: name of its pre-tokenizer in GGUF files.
+MODELS = {
+    "bert": "default",
+    "roberta-classifier": "roberta-bpe",
+    "nomic-bert": "default",
+    "modernbert-classifier": "gpt-2",
+    "qwen3-reranker": "qwen2",
+    "llama-rope3": "default",
+}
+
+# The converter reads only the original spelling of nomic_bert.
+NOMIC_KEYS = {"n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
+              "n_inner": "intermediate_size", "layer_norm_epsilon": "layer_norm_eps"}
+NOMIC_SETTINGS = {"n_positions": 8192, "max_trained_positions": 2048, "activation_function": "swiglu",
+                  "causal": False, "qkv_proj_bias": False, "mlp_fc1_bias": False,
+                  "mlp_fc2_bias": False, "prenorm": False, "rotary_emb_fraction": 1.0,
+                  "rotary_emb_interleaved": False, "rotary_emb_scale_base": None,
+                  "rotary_emb_base": 1000}
+
+
+def prepared(name, folder):
+    """A copy of the model that the converter takes."""
+    target = pathlib.Path(folder) / name
+    shutil.copytree(HERE / name, target)
+    path = target / "config.json"
+    config = json.loads(path.read_text())
+    if name == "nomic-bert":
+        config |= {key: config[old] for key, old in NOMIC_KEYS.items()} | NOMIC_SETTINGS
+    for key in ("pad_token_id", "bos_token_id", "eos_token_id"):
+        if config.get(key, 0) is not None and config.get(key, 0) >= config["vocab_size"]:
+            del config[key]
+    path.write_text(json.dumps(config))
+    if not (target / "tokenizer_config.json").exists():
+        (target / "tokenizer_config.json").write_text(
+            '{"tokenizer_class": "PreTrainedTokenizerFast"}')
+    return target
+
+
+def convert(name, pre, conversion, gguf):
+    with tempfile.TemporaryDirectory() as folder:
+        source = prepared(name, folder)
+        hparams = conversion.ModelBase.load_hparams(source, False)
+        kind = conversion.get_model_class(hparams["architectures"][0])
+        if name == "qwen3-reranker":
+            make_reranker(kind, source)
+        kind.get_vocab_base_pre = lambda self, tokenizer: pre
+        if name == "llama-rope3":
+            kind.set_vocab = lambda self: set_llama_vocab(self, gguf, source)
+        target = HERE / name / "model.gguf"
+        model = kind(source, gguf.LlamaFileType.ALL_F32, target)
+        model.write()
+        print(name, target.stat().st_size)
+
+
+def make_reranker(kind, source):
+    """The tokens that stand for yes and no here."""
+    vocab = json.loads((source / "tokenizer.json").read_text())["model"]["vocab"]
+
+    def find(self):
+        self.is_rerank, self.is_tied_embeddings = True, True
+        self.token_true_id, self.token_false_id = vocab["as"], vocab["no"]
+    kind._find_rerank_config = find
+
+
+def set_llama_vocab(model, gguf, source):
+    """A sentencepiece-like BPE from tokenizer.json: the converter wants the original file."""
+    vocab = json.loads((source / "tokenizer.json").read_text())["model"]["vocab"]
+    tokens = sorted(vocab, key=vocab.get)
+    model.gguf_writer.add_tokenizer_model("llama")
+    model.gguf_writer.add_tokenizer_pre("default")
+    model.gguf_writer.add_token_list(tokens)
+    model.gguf_writer.add_token_scores([-float(i) for i in range(len(tokens))])
+    model.gguf_writer.add_token_types([gguf.TokenType.NORMAL] * len(tokens))
+
+
+def main():
+    tools = Toolchain(default_folder())
+    tools.make()
+    tools.enter()
+    sys.path[:0] = [str(tools.llama_cpp), str(tools.llama_cpp / "gguf-py")]
+    import conversion
+    import gguf
+    for name in sys.argv[1:] or MODELS:
+        convert(name, MODELS[name], conversion, gguf)
+
+
+if __name__ == "__main__":
+    main()
