@@ -14,6 +14,7 @@ import pathlib
 import random
 import sys
 
+import make_unicode_tables
 import tokenizers
 from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers,
                         processors)
@@ -47,7 +48,8 @@ MORE_TEXTS = [
     "\u00b2\u00bd\u2167 \u0663", "e\u0301 e\u0301\u0301 \u0301x \u0301\u0302", "if (x == 1) {\n\treturn y[0];\n}\n", "\u200b\u200d\ufeff", "\u1e9b\u0323 \u0344",
     "The caf\u00e9 123", "The  hello\n\nworld", "hel hello hell  york new york",
 ]
-TINY = ("qwen3-embed", "qwen3-bidir", "llama", "llama-spm-rope3", "roberta", "modernbert", "nomic-bert")
+TINY = ("qwen3-embed", "qwen3-bidir", "llama", "llama-spm-rope3", "roberta", "modernbert", "nomic-bert", "xlm-roberta",
+        "xlm-roberta-reranker")
 
 
 def letters():
@@ -211,6 +213,49 @@ def byte_level_tokenizers():
                                                       [byte(add_prefix_space=False, use_regex=False)]))
 
 
+def charsmap():
+    """A small map in the manner of SentencePiece's nmt_nfkc."""
+    rules = {"\t": " ", "\n": " ", "\r": " ", "\u200b": " ", "\u3000": " ", "\u00a0": " ", "\u2028": " ", "\x01": "",
+             "\x7f": "", "\ufb01": "fi", "\u2122": "TM", "e\u0301": "\u00e9", "u\u0308": "\u00fc", "\uff21": "A", "\uff22": "B",
+             "\u2460": "1", "\u00bd": "1\u20442", "\u1100\u1161": "\uac00", "\u0600": "x", "\u0345": "\u03b9", "\u00a9": "(c)",
+             "\u0344": "\u0308\u0301", "q": "kw", "\u200d": "", "\u0915\u093c": "\u0958", "\ufdfa": "long one"}
+    return make_unicode_tables.charsmap(rules)
+
+
+def unigram(normalizer, pre_tokenizer, bytes_too=False, post_processor=None):
+    pieces = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
+    if bytes_too:
+        pieces += [(f"<0x{b:02X}>", -12.0) for b in range(256) if b != 0xE4]
+    words = ["\u2581", "\u2581hello", "\u2581world", "hel", "lo", "wor", "ld", "\u2581the", "\u2581caf", "\u00e9", "fi", "ne", "aa", "aaaa",
+             "ab", "abab", "\u2581\u2581", "\u2581new", "\u2581york", "key", "\u4e2d\u6587", "\u2581don", "'t", "1", "12", "123", "\u00fc", "or", "th"]
+    pieces += [(w, -2.5 - 0.37 * i) for i, w in enumerate(words)]
+    known = {w for w, _ in pieces}
+    pieces += [(c, -9.0 - 0.01 * i) for i, c in enumerate(letters()) if c not in known and c not in "QZ~"]
+    tokenizer = Tokenizer(models.Unigram(pieces, 3, bytes_too))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, pre_tokenizer
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.post_processor = post_processor or processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
+    tokenizer.add_special_tokens([AddedToken("<s>"), AddedToken("</s>"), AddedToken("<mask>", lstrip=True)])
+    return tokenizer
+
+
+def unigram_tokenizers():
+    n, p = normalizers, pre_tokenizers
+    precompiled = n.Precompiled(charsmap())
+    yield "unigram_xlm", unigram(precompiled, p.Sequence([p.WhitespaceSplit(), p.Metaspace()]))
+    yield "unigram_bge", unigram(n.Sequence([precompiled, n.Replace(Regex(" {2,}"), " ")]), p.Metaspace())
+    yield "unigram_bytes", unigram(precompiled, p.Metaspace(prepend_scheme="never"), bytes_too=True)
+    yield "unigram_first", unigram(n.Sequence([n.Strip(), precompiled]),
+                                   p.Sequence([p.WhitespaceSplit(), p.Metaspace(prepend_scheme="first")]))
+    yield "unigram_whole", unigram(n.Sequence([n.NFKC(), n.Lowercase()]), p.Metaspace(prepend_scheme="first", split=False))
+    yield "unigram_spaces", unigram(n.Sequence([n.Replace(Regex(r"\s+"), " "), precompiled]),
+                                    p.Sequence([p.Punctuation("merged_with_previous"), p.Metaspace("_", "always")]))
+    suffix = bert(pre_tokenizer=p.Sequence([p.Whitespace(), p.Digits(), p.Punctuation("removed")]))
+    suffix.decoder = decoders.BPEDecoder("o")
+    yield "whitespace_digits", suffix
+
+
 def byte_offsets(texts, encoding):
     """The library counts code points; the segment says of which text."""
     starts = []
@@ -294,7 +339,7 @@ def main():
     for model in ("bert", "bert-cls", "mpnet", "gemma3-embed"):
         write("tiny-" + model, Tokenizer.from_file(str(golden / "tiny" / model / "tokenizer.json")))
     TEXTS.extend(MORE_TEXTS)  # for what came later
-    for name, tokenizer in byte_level_tokenizers():
+    for name, tokenizer in (*byte_level_tokenizers(), *unigram_tokenizers()):
         (folder / f"{name}.json").write_text(tokenizer.to_str(), encoding="utf-8")
         write(name, tokenizer)
     for model in TINY:

@@ -207,8 +207,8 @@ def numeric():
     return found
 
 
-def precompiled(rules):
-    """The Precompiled normaliser that has `rules`, a table of strings."""
+def charsmap(rules):
+    """`rules`, a table of strings, as the Precompiled normaliser has them: see precompiled.h."""
     strings, starts, texts = b"", {}, {}
     for text in rules.values():
         if text not in texts:
@@ -220,22 +220,26 @@ def precompiled(rules):
         for byte in key.encode():
             node = node.setdefault(byte, {})
         node[0] = texts[text]
-    # Every node has 256 units of its own, so no two collide. A unit: label, leaf flag, offset of the children.
-    units = [0] * 256
+    # A unit: label, leaf flag, offset of the children. The children of a node lie at base ^ byte.
+    units, bases, top = {0: 0}, set(), 1
     queue = [(0, tree)]
     while queue:
         place, node = queue.pop()
-        base = len(units)
-        units += [0] * 256
-        units[place] |= (base ^ place if place else base) << 10 | (256 if 0 in node else 0)
+        base = next(b for b in range(max(1, top - 300), top + 512)
+                    if b not in bases and all(b ^ byte not in units for byte in node))
+        bases.add(base)
+        units[place] |= (base ^ place) << 10 | (256 if 0 in node else 0)
         for byte, child in node.items():
-            if byte == 0:
-                units[base] = child | 1 << 31
-            else:
-                units[base ^ byte] = byte
+            units[base ^ byte] = child | 1 << 31 if byte == 0 else byte
+            top = max(top, (base ^ byte) + 1)
+            if byte:
                 queue.append((base ^ byte, child))
-    blob = struct.pack(f"<{len(units)}I", *units)
-    return normalizers.Precompiled(struct.pack("<I", len(blob)) + blob + strings)
+    blob = b"".join(struct.pack("<I", units.get(i, 0)) for i in range((top | 255) + 1))
+    return struct.pack("<I", len(blob)) + blob + strings
+
+
+def precompiled(rules):
+    return normalizers.Precompiled(charsmap(rules))
 
 
 def grapheme_classes():

@@ -8,6 +8,9 @@ namespace {
 
 bool IsAsciiSpace(char32_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
+// Forms one grapheme cluster with whatever stands behind it.
+bool IsPrepend(char32_t c) { return (UnicodeRecord(c).grapheme & 15) == kGraphemePrepend; }
+
 // ASCII punctuation stays itself and white space stays white space.
 bool KeepsWordBoundaries(const Normalizer& normalizer) {
   NormalizedText text;
@@ -68,7 +71,7 @@ char32_t CutFinder::NormalizedEdge(char32_t c, bool first, NormalizedText* edge)
 }
 
 bool CutFinder::EndsRun(char32_t c, NormalizedText* edge) const {
-  if ((UnicodeRecord(c).grapheme & 15) == kGraphemePrepend) return false;
+  if (IsPrepend(c)) return false;
   const RegexClass kind = RegexClassOf(NormalizedEdge(c, false, edge));
   return kind == RegexClass::kLetter || kind == RegexClass::kNumber;
 }
@@ -79,7 +82,7 @@ bool CutFinder::IsSafe(char32_t before, char32_t after, NormalizedText* edge) co
     case Mode::kNever:
       return false;
     case Mode::kWords:
-      return StandsAlone(after);
+      return StandsAlone(after) && !IsPrepend(before);
     case Mode::kSpaces:
       return after == U' ' && EndsRun(before, edge);
     case Mode::kLetterRuns: {

@@ -2,11 +2,14 @@
 #include <simdjson.h>
 
 #include <array>
+#include <limits>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "tokenizers/bpe.h"
 #include "tokenizers/json_parts.h"
+#include "tokenizers/unigram.h"
 #include "tokenizers/vocabulary.h"
 #include "tokenizers/wordpiece.h"
 
@@ -50,6 +53,47 @@ Result<std::unique_ptr<TokenModel>> ParseWordPiece(const JsonElement& model,
   PERGOLA_ASSIGN_OR_RETURN(auto word_piece,
                            WordPiece::Make(std::move(vocabulary), std::move(options)));
   return std::unique_ptr<TokenModel>(std::move(word_piece));
+}
+
+// vocab: [["<s>", 0.0], ...]
+Result<std::unique_ptr<TokenModel>> ParseUnigram(const JsonElement& model,
+                                                 const std::string& place) {
+  UnigramOptions options;
+  PERGOLA_ASSIGN_OR_RETURN(int64_t unk, JsonInt(model, "unk_id", place));
+  if (unk < 0 || unk > std::numeric_limits<TokenId>::max()) {
+    return JsonTypeError(place, "unk_id", "an id");
+  }
+  options.unk = static_cast<TokenId>(unk);
+  PERGOLA_ASSIGN_OR_RETURN(options.byte_fallback, JsonBool(model, "byte_fallback", place, false));
+  simdjson::dom::array entries;
+  if (model["vocab"].get(entries) != simdjson::SUCCESS) {
+    return JsonTypeError(place, "vocab", "an array");
+  }
+  std::vector<std::string_view> pieces;
+  std::vector<double> scores;
+  size_t num_bytes = 0;
+  for (const JsonElement entry : entries) {
+    simdjson::dom::array pair;
+    std::string_view piece;
+    double score = 0;
+    if (entry.get(pair) != simdjson::SUCCESS || pair.at(0).get(piece) != simdjson::SUCCESS ||
+        pair.at(1).get(score) != simdjson::SUCCESS) {
+      return InvalidArgumentError(place + ".vocab[" + std::to_string(pieces.size()) +
+                                  "] is not a piece and its score");
+    }
+    pieces.push_back(piece);
+    scores.push_back(score);
+    num_bytes += piece.size();
+  }
+  Vocabulary vocabulary;
+  vocabulary.Reserve(pieces.size(), num_bytes);
+  for (size_t id = 0; id < pieces.size(); ++id) {
+    Status status = vocabulary.Add(pieces[id], static_cast<int64_t>(id));
+    if (!status.ok()) return status.WithContext(place + ".vocab");
+  }
+  PERGOLA_ASSIGN_OR_RETURN(auto unigram,
+                           Unigram::Make(std::move(vocabulary), std::move(scores), options));
+  return std::unique_ptr<TokenModel>(std::move(unigram));
 }
 
 // ["a", "b"], or in older files "a b".
@@ -133,6 +177,7 @@ Result<std::unique_ptr<TokenModel>> ParseTokenModel(const JsonElement& element,
   if (!element.is_object()) return InvalidArgumentError(place + " is missing or not an object");
   PERGOLA_ASSIGN_OR_RETURN(std::string_view type, JsonString(element, "type", place, "BPE"));
   if (type == "WordPiece") return ParseWordPiece(element, place);
+  if (type == "Unigram") return ParseUnigram(element, place);
   if (type == "BPE") return ParseBpe(element, place, byte_level);
   return UnsupportedError(type, place);
 }

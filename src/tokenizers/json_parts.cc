@@ -2,8 +2,11 @@
 
 #include <simdjson.h>
 
+#include <array>
 #include <utility>
 #include <vector>
+
+#include "tokenizers/precompiled.h"
 
 namespace pergola::tokenizers {
 namespace {
@@ -62,6 +65,45 @@ Result<std::unique_ptr<Normalizer>> ParseReplace(const JsonElement& element,
   PERGOLA_ASSIGN_OR_RETURN(auto matcher, MakeRegexPattern(pattern.text, place + ".pattern"));
   const bool is_space_run = pattern.text.starts_with("\\s") || pattern.text.starts_with(" ");
   return MakeReplaceMatches(std::move(matcher), std::string(content), is_space_run);
+}
+
+// False when `text` is not base64.
+bool DecodeBase64(std::string_view text, std::string* bytes) {
+  static constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::array<int8_t, 256> values;
+  values.fill(-1);
+  for (size_t i = 0; i < kDigits.size(); ++i) {
+    values[static_cast<uint8_t>(kDigits[i])] = static_cast<int8_t>(i);
+  }
+  if (text.size() % 4 != 0) return false;
+  for (int i = 0; i < 2 && text.ends_with('='); ++i) text.remove_suffix(1);
+  bytes->reserve(text.size() / 4 * 3 + 3);
+  uint32_t bits = 0;
+  int num_bits = 0;
+  for (const char digit : text) {
+    const int value = values[static_cast<uint8_t>(digit)];
+    if (value < 0) return false;
+    bits = bits << 6 | static_cast<uint32_t>(value);
+    num_bits += 6;
+    if (num_bits < 8) continue;
+    num_bits -= 8;
+    bytes->push_back(static_cast<char>(bits >> num_bits & 0xFF));
+  }
+  return true;
+}
+
+Result<std::unique_ptr<Normalizer>> ParsePrecompiled(const JsonElement& element,
+                                                     const std::string& place) {
+  PERGOLA_ASSIGN_OR_RETURN(std::string_view base64,
+                           JsonString(element, "precompiled_charsmap", place));
+  std::string charsmap;
+  if (!DecodeBase64(base64, &charsmap)) {
+    return JsonTypeError(place, "precompiled_charsmap", "base64");
+  }
+  auto normalizer = MakePrecompiled(charsmap);
+  if (!normalizer.ok()) return normalizer.status().WithContext(place);
+  return normalizer;
 }
 
 Result<SplitBehaviour> ParseBehaviour(const JsonElement& element, const std::string& place,
@@ -284,6 +326,7 @@ Result<std::unique_ptr<Normalizer>> ParseNormalizer(const JsonElement& element,
   if (type == "NFD") return MakeUnicodeNormalizer(UnicodeForm::kNfd);
   if (type == "NFKC") return MakeUnicodeNormalizer(UnicodeForm::kNfkc);
   if (type == "NFKD") return MakeUnicodeNormalizer(UnicodeForm::kNfkd);
+  if (type == "Precompiled") return ParsePrecompiled(element, place);
   if (type == "Lowercase") return MakeLowercase();
   if (type == "StripAccents") return MakeStripAccents();
   if (type == "Replace") return ParseReplace(element, place);

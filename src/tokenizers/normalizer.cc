@@ -355,6 +355,17 @@ class NormalizerSequence final : public Normalizer {
     for (const auto& part : parts_) farthest = std::max(farthest, part->reach());
     return farthest;
   }
+  bool may_shift_offsets() const override {
+    return std::any_of(parts_.begin(), parts_.end(),
+                       [](const auto& part) { return part->may_shift_offsets(); });
+  }
+  bool ShiftsOffsets(std::string_view text) const override {
+    // What an earlier part leaves at the start is not known here.
+    for (size_t i = 1; i < parts_.size(); ++i) {
+      if (parts_[i]->may_shift_offsets()) return true;
+    }
+    return !parts_.empty() && parts_[0]->ShiftsOffsets(text);
+  }
 
  private:
   std::vector<std::unique_ptr<Normalizer>> parts_;

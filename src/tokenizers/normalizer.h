@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tokenizers/normalized_text.h"
@@ -30,6 +31,11 @@ class Normalizer {
   virtual ~Normalizer() = default;
   virtual void Apply(NormalizedText* text) const = 0;
   virtual NormalizerReach reach() const = 0;
+  // Places may depend on what was removed at the start of the text: see ShiftsOffsets().
+  virtual bool may_shift_offsets() const { return false; }
+  // All places in a text that starts with `text` are other ones than had its parts been normalised
+  // each for itself.
+  virtual bool ShiftsOffsets(std::string_view /*text*/) const { return false; }
 };
 
 struct BertNormalizerOptions {

@@ -165,8 +165,10 @@ Status PipelineTokenizer::RunFrom(std::string_view text, size_t begin, size_t en
   run->begin = begin;
   TextWindow window(text, begin);
   if (raw_.LooksRight()) PERGOLA_RETURN_IF_ERROR(window.CheckUntil(text.size()));
-  size_t from = begin;  // all before is tokenised
-  size_t scan = begin;  // no added token starts between `from` and here
+  size_t from = begin;     // all before is tokenised
+  size_t scan = begin;     // no added token starts between `from` and here
+  size_t section = begin;  // start of the text, or the end of the last added token
+  bool shifted = false;    // the section must not be cut: see Normalizer::ShiftsOffsets
   size_t step = kChunkBytes;
   while (from < text.size()) {
     if (run->ids.size() >= enough) {
@@ -181,11 +183,20 @@ Status PipelineTokenizer::RunFrom(std::string_view text, size_t begin, size_t en
       PushAdded(match->id, {match->begin, match->end}, with_offsets, run);
       from = match->end;
       scan = match->scan_end;
+      section = from;
       step = kChunkBytes;
       PERGOLA_RETURN_IF_ERROR(window.CheckUntil(from));
       continue;
     }
     scan = std::max(scan, limit);
+    if (from == section) {
+      shifted = with_offsets && parts_.normalizer &&
+                parts_.normalizer->ShiftsOffsets(text.substr(from, limit - from));
+    }
+    if (shifted && limit < text.size()) {
+      step *= 2;
+      continue;
+    }
     const size_t cut =
         limit == text.size() ? limit : cuts_->FindLast(text, from, limit, &scratch->edge);
     if (cut == from) {
@@ -202,7 +213,10 @@ Status PipelineTokenizer::RunFrom(std::string_view text, size_t begin, size_t en
 Status PipelineTokenizer::RunFromRight(std::string_view text, size_t enough,
                                        const EncodeOptions& options, EncodeScratch* scratch,
                                        TokenRun* run) const {
-  for (size_t tail = kChunkBytes; tail < text.size(); tail *= 4) {
+  // Where the section starts is not known from its end.
+  const bool may_shift =
+      options.with_offsets && parts_.normalizer && parts_.normalizer->may_shift_offsets();
+  for (size_t tail = kChunkBytes; !may_shift && tail < text.size(); tail *= 4) {
     size_t start = text.size() - tail;
     for (int i = 0; i < 3 && IsUtf8Continuation(text[start]); ++i) ++start;
     const size_t bad = FindInvalidUtf8(text.substr(start));

@@ -37,11 +37,19 @@ struct ModelScratch {
     TokenId merged;
     uint32_t end;  // of the right symbol when the pair was looked up
   };
+  // The best way to cut the bytes before a place; the last piece of it starts at `begin`.
+  struct LatticeNode {
+    double score;
+    uint32_t begin;
+    TokenId id;
+  };
   std::vector<Symbol> symbols;
   std::vector<Candidate> candidates;
+  std::vector<LatticeNode> lattice;
 
   size_t capacity_bytes() const {
-    return symbols.capacity() * sizeof(Symbol) + candidates.capacity() * sizeof(Candidate);
+    return symbols.capacity() * sizeof(Symbol) + candidates.capacity() * sizeof(Candidate) +
+           lattice.capacity() * sizeof(LatticeNode);
   }
 };
 

@@ -43,7 +43,7 @@ TEST(TokenizerJsonTest, IgnoresTruncationAndPadding) {
 
 TEST(TokenizerJsonTest, NamesKindAndPlaceOfWhatItDoesNotSupport) {
   const std::pair<const char*, const char*> cases[] = {
-      {R"("normalizer":{"type":"Precompiled"})", "kind 'Precompiled' at normalizer "},
+      {R"("normalizer":{"type":"Other"})", "kind 'Other' at normalizer "},
       {R"("normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Nmt"}]})",
        "kind 'Nmt' at normalizer.normalizers[1] "},
       {R"("normalizer":{"type":"Replace","pattern":{"Regex":"a+"},"content":""})",
@@ -61,7 +61,7 @@ TEST(TokenizerJsonTest, NamesKindAndPlaceOfWhatItDoesNotSupport) {
     EXPECT_EQ(status.code(), StatusCode::kUnimplemented) << entries;
     EXPECT_TRUE(status.message().starts_with(message)) << status.message();
   }
-  EXPECT_EQ(ParseTokenizerJson(R"({"model":{"type":"Unigram"}})").status().code(),
+  EXPECT_EQ(ParseTokenizerJson(R"({"model":{"type":"WordLevel"}})").status().code(),
             StatusCode::kUnimplemented);
 }
 
