@@ -49,6 +49,40 @@ struct EmbedOptions {
   std::optional<bool> normalize;
 };
 
+// What else to make of each text, in the same forward pass. A model gives what it was trained for:
+// Engine::gives_sparse, gives_multi_vector; BGE-M3 all three.
+struct RepresentOptions {
+  EmbedOptions embed;
+  bool dense = true;
+  bool sparse = false;
+  bool multi_vector = false;
+};
+
+struct TokenWeight {
+  int32_t id = 0;
+  float weight = 0;
+};
+
+// Empty where it was not asked for.
+struct Representation {
+  std::vector<float> dense;         // as Engine::Embed gives it
+  std::vector<TokenWeight> sparse;  // the largest positive weight of each token, by rising id
+  // A row of unit length per token, end to end.
+  std::vector<float> multi_vector;
+};
+
+struct ScoreOptions {
+  // Cut pairs and texts that are too long (a pair's longer text first) instead of refusing.
+  bool truncate = true;
+  // What the model computes (logits, sums) instead of numbers between 0 and 1.
+  bool raw = false;
+};
+
+struct LabelScore {
+  std::string label;
+  float score = 0;
+};
+
 // Rows in the order of the texts. Movable value; the spans it gives live as long as it does.
 class Embeddings {
  public:
@@ -90,7 +124,26 @@ class Engine {
     return Embed(std::span<const std::string>(texts.begin(), texts.size()), options);
   }
 
-  int64_t width() const;       // values per full row
+  // Several representations of each text, one forward pass each. Errors as Embed; INVALID_ARGUMENT
+  // for one that the model does not have.
+  Result<std::vector<Representation>> Represent(std::span<const std::string> texts,
+                                                const RepresentOptions& options) const;
+
+  // How relevant each document is to the query: by a cross-encoder the sigmoid of its logit, by a
+  // late-interaction model MaxSim, by an embedder the cosine. In the order of the documents.
+  Result<std::vector<float>> Score(const std::string& query, std::span<const std::string> documents,
+                                   const ScoreOptions& options = {}) const;
+
+  // Every class of each text with its score, in the model's order. INVALID_ARGUMENT unless the
+  // model classifies.
+  Result<std::vector<std::vector<LabelScore>>> Classify(std::span<const std::string> texts,
+                                                        const ScoreOptions& options = {}) const;
+
+  int64_t width() const;  // values per full row; 0: the model does not embed
+  bool gives_sparse() const;
+  bool gives_multi_vector() const;
+  // Classes of a classifier; one: it scores pairs. Empty: neither.
+  const std::vector<std::string>& labels() const;
   int64_t max_tokens() const;  // per text, special tokens included
   // Name -> text put before the input.
   const std::map<std::string, std::string, std::less<>>& prompts() const;

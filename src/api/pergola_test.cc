@@ -1,8 +1,14 @@
 #include "pergola/pergola.h"
 
 #include <gtest/gtest.h>
+#include <simdjson.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
 #include <thread>
 
 namespace pergola {
@@ -102,6 +108,113 @@ TEST(EngineTest, ErrorsNameThePath) {
   EngineOptions options;
   options.isa = "sparc";
   EXPECT_EQ(Engine::Open(TinyModel("bert"), options).status().code(), StatusCode::kInvalidArgument);
+}
+
+// What a golden.json beside a tiny model holds of pairs and texts.
+simdjson::dom::element ReadGolden(simdjson::dom::parser& parser, const std::string& name) {
+  return parser.load(TinyModel(name) + "/golden.json");
+}
+
+std::vector<float> ReadFloats(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+// From the two texts to the reference's logit, by way of the model's own words for a pair.
+TEST(EngineTest, RerankersScorePairsAsTheReferenceDoes) {
+  const Engine engine = OpenTiny("qwen3-reranker");
+  EXPECT_EQ(engine.labels().size(), 1u);
+  EXPECT_EQ(engine.width(), 0);
+  simdjson::dom::parser parser;
+  const simdjson::dom::element golden =
+      parser.load(TinyModel("qwen3-reranker") + "/templated.json");
+  size_t count = 0;
+  for (const simdjson::dom::element pair : golden["pairs"].get_array()) {
+    const std::string query{std::string_view(pair["query"])};
+    const std::vector<std::string> documents = {std::string(std::string_view(pair["passage"]))};
+    const double logit = pair["logit"];
+    const auto raw = engine.Score(query, documents, {.raw = true});
+    ASSERT_TRUE(raw.ok()) << raw.status().ToString();
+    EXPECT_NEAR((*raw)[0], logit, 1e-4) << "pair " << count;
+    const auto score = engine.Score(query, documents);
+    EXPECT_NEAR((*score)[0], 1 / (1 + std::exp(-logit)), 1e-4);
+    const bool fits = engine.Score(query, documents, {.truncate = false}).ok();
+    EXPECT_EQ(fits, !bool(pair["cut"]));
+    ++count;
+  }
+  EXPECT_EQ(count, 9u);
+  EXPECT_EQ(engine.Embed({"a"}).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(EngineTest, OnePassGivesDenseSparseAndMultiVector) {
+  const Engine engine = OpenTiny("bge-m3");
+  ASSERT_TRUE(engine.gives_sparse() && engine.gives_multi_vector());
+  simdjson::dom::parser parser;
+  const simdjson::dom::element golden = ReadGolden(parser, "bge-m3");
+  const std::vector<float> dense = ReadFloats(TinyModel("bge-m3") + "/golden.f32");
+  const std::vector<float> sparse = ReadFloats(TinyModel("bge-m3") + "/sparse.f32");
+  std::vector<std::string> texts;
+  for (const simdjson::dom::element text : golden["texts"].get_array()) {
+    texts.emplace_back(std::string_view(text));
+  }
+  const RepresentOptions options{.embed = {}, .sparse = true, .multi_vector = true};
+  const auto all = engine.Represent(texts, options);
+  ASSERT_TRUE(all.ok()) << all.status().ToString();
+  const auto width = static_cast<size_t>(engine.width());
+  size_t token = 0;  // of all texts
+  size_t index = 0;
+  for (const simdjson::dom::element ids : golden["ids"].get_array()) {
+    const Representation& made = (*all)[index];
+    EXPECT_NEAR(Dot(made.dense, std::span(dense).subspan(index * width, width)), 1, 1e-5);
+    std::map<int32_t, float> expected;
+    for (const int64_t id : ids.get_array()) {
+      float& weight = expected[static_cast<int32_t>(id)];
+      weight = std::max(weight, sparse[token++]);
+    }
+    size_t found = 0;
+    for (const TokenWeight& weight : made.sparse) {
+      ASSERT_TRUE(expected.contains(weight.id));
+      EXPECT_NEAR(weight.weight, expected[weight.id], 1e-4) << "text " << index;
+      ++found;
+    }
+    // All but [CLS] (2), [SEP] (3) and what weighs nothing.
+    const auto counted = std::count_if(expected.begin(), expected.end(), [](const auto& entry) {
+      return entry.first > 4 && entry.second > 0;
+    });
+    EXPECT_EQ(found, static_cast<size_t>(counted)) << "text " << index;
+    ++index;
+  }
+  EXPECT_EQ(engine.Represent(texts, {.embed = {}, .dense = false}).status().code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(EngineTest, LateInteractionRanksATextFirstForItself) {
+  const Engine engine = OpenTiny("bge-m3");
+  const std::vector<std::string> documents = {"a dog in the park", "naive caf\u00e9",
+                                              "how to descale an espresso machine"};
+  const auto scores = engine.Score("how to descale an espresso machine", documents);
+  ASSERT_TRUE(scores.ok()) << scores.status().ToString();
+  EXPECT_NEAR((*scores)[2], 1, 1e-6);
+  EXPECT_GT((*scores)[2], (*scores)[0]);
+  EXPECT_GT((*scores)[2], (*scores)[1]);
+}
+
+TEST(EngineTest, ClassesOfATextSumToOne) {
+  const Engine engine = OpenTiny("bert-classifier");
+  const auto classes = engine.Classify(std::vector<std::string>{"I like you", "rain"});
+  ASSERT_TRUE(classes.ok()) << classes.status().ToString();
+  ASSERT_EQ(classes->size(), 2u);
+  for (const auto& labels : *classes) {
+    ASSERT_EQ(labels.size(), engine.labels().size());
+    float sum = 0;
+    for (const LabelScore& label : labels) sum += label.score;
+    EXPECT_NEAR(sum, 1, 1e-6);
+  }
+  EXPECT_EQ(OpenTiny("bert").Classify(std::vector<std::string>{"a"}).status().code(),
+            StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -7,6 +7,18 @@
 namespace pergola::api {
 namespace {
 
+std::string_view PoolingName(kernels::PoolingKind pooling) {
+  switch (pooling) {
+    case kernels::PoolingKind::kMean:
+      return "mean";
+    case kernels::PoolingKind::kCls:
+      return "cls";
+    case kernels::PoolingKind::kLastToken:
+      return "last";
+  }
+  return "";
+}
+
 service::ModelInfo MakeInfo(std::string id, const engine::Model& model) {
   const engine::ModelFacts& facts = model.facts();
   service::ModelInfo info;
@@ -20,6 +32,18 @@ service::ModelInfo MakeInfo(std::string id, const engine::Model& model) {
   info.vocab_size = model.encoder().vocab_size();
   info.normalises = model.pipeline().normalise;
   info.matryoshka_widths = model.pipeline().matryoshka_widths;
+  if (const models::HeadConfig* head = model.pipeline().FindHead(OutputKind::kEmbedding)) {
+    info.pooling = PoolingName(head->pooling);
+  }
+  if (const models::HeadConfig* head = model.pipeline().FindHead(OutputKind::kMultiVector)) {
+    info.multi_vector_begin = head->skipped_rows;
+  }
+  if (model.pipeline().output == models::OutputConvention::kTanhInt8) {
+    info.int8_rule = service::Int8Rule::kTanh;
+  }
+  const models::ClassifierConfig& classifier = model.pipeline().classifier;
+  info.labels = classifier.labels;
+  info.multi_label = classifier.function == models::ScoreFunction::kSigmoid;
   info.parameters = facts.parameters;
   info.weight_bytes = facts.weight_bytes;
   info.quantisation = facts.quantisation;
@@ -44,6 +68,10 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Open(std::string id, const std
   text.default_prompt_name = options.default_prompt_name.empty()
                                  ? model.pipeline().default_prompt_name
                                  : options.default_prompt_name;
+  if (const auto& pair = model.pipeline().classifier.pair_template) {
+    text.pair_template =
+        text::PairTemplate{pair->prefix, pair->body, pair->suffix, pair->default_instruction};
+  }
   if (!text.default_prompt_name.empty() && !text.prompts.contains(text.default_prompt_name)) {
     return InvalidArgumentError("the model has no prompt named '" + text.default_prompt_name + "'");
   }

@@ -90,27 +90,37 @@ void AddModelFacts(const api::ServedModel& served, std::vector<Fact>* facts) {
   facts->push_back(BytesFact("repacked_weights", model.owned_bytes));
 }
 
-// Embeds the sentence alone and in a batch: the bits must be equal, and for a known model near the
-// reference library's vector.
+// Runs the sentence alone and in a batch: the bits of all that the model gives must be equal, and
+// for a known model its vector near the reference library's.
 Status SelfTest(const api::ServedModel& served, std::vector<Fact>* facts) {
   PERGOLA_ASSIGN_OR_RETURN(const text::PreparedText sentence,
                            served.text()->Prepare(kSelfTestSentence, {}));
   PERGOLA_ASSIGN_OR_RETURN(const text::PreparedText other,
                            served.text()->Prepare("Something else, to share the batch.", {}));
+  const service::ModelInfo& info = served.info();
+  OutputSet outputs;
+  for (const OutputKind kind : kOutputKinds) {
+    if (info.has(kind)) outputs.Add(kind);
+  }
   service::InferenceRequest alone;
+  alone.outputs = outputs;
   alone.sequences = {sentence.sequence};
   service::InferenceRequest shared;
+  shared.outputs = outputs;
   shared.sequences = {other.sequence, sentence.sequence, other.sequence};
   PERGOLA_ASSIGN_OR_RETURN(const auto lone_rows, served.scheduler().RunBlocking(std::move(alone)));
   PERGOLA_ASSIGN_OR_RETURN(const auto shared_rows,
                            served.scheduler().RunBlocking(std::move(shared)));
-  const std::vector<float>& lone = (*lone_rows.sequences[0])[OutputKind::kEmbedding].values;
-  if (lone != (*shared_rows.sequences[1])[OutputKind::kEmbedding].values) {
-    return InternalError("self-test: a vector depends on its batch");
+  for (const OutputKind kind : kOutputKinds) {
+    if ((*lone_rows.sequences[0])[kind].values != (*shared_rows.sequences[1])[kind].values) {
+      return InternalError("self-test: " + std::string(OutputKindName(kind)) +
+                           " of a text depends on its batch");
+    }
   }
-  const std::span<const float> expected = SelfTestVector(served.info().id);
-  const auto width = static_cast<size_t>(served.info().width(OutputKind::kEmbedding));
-  if (expected.size() != width) {
+  const std::vector<float>& lone = (*lone_rows.sequences[0])[OutputKind::kEmbedding].values;
+  const std::span<const float> expected = SelfTestVector(info.id);
+  const auto width = static_cast<size_t>(info.width(OutputKind::kEmbedding));
+  if (width == 0 || expected.size() != width) {
     facts->push_back(TextFact("self_test", "bits independent of the batch; no reference vector"));
     return OkStatus();
   }

@@ -173,9 +173,6 @@ struct EmbedAnswer {
   std::vector<ScoredLabel> Labels(size_t index) const;
   // Weights of a sequence by rising token id.
   std::vector<text::SparseWeight> Sparse(size_t sequence) const;
-
- private:
-  double MaxSim(size_t query, size_t document) const;
 };
 
 struct ParseLimits {

@@ -1,12 +1,12 @@
 // What dialects read of an answer: rows in a format, scores, classes, lexical weights.
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <limits>
 
 #include "gateway/dialect.h"
 #include "gateway/json_writer.h"
 #include "gateway/routes.h"
+#include "service/scores.h"
 
 namespace pergola::gateway {
 namespace {
@@ -47,20 +47,6 @@ void AppendFloat32Base64(std::span<const float> row, std::string* out) {
   static_assert(std::endian::native == std::endian::little);
   AppendJsonBase64({reinterpret_cast<const uint8_t*>(row.data()), row.size_bytes()}, out);
 }
-
-double Dot(const float* a, const float* b, int64_t width) {
-  double sum = 0.0;
-  for (int64_t i = 0; i < width; ++i) sum += static_cast<double>(a[i]) * b[i];
-  return sum;
-}
-
-// 0 for a zero vector.
-double CosineOf(const float* a, const float* b, int64_t width) {
-  const double norm = std::sqrt(Dot(a, a, width)) * std::sqrt(Dot(b, b, width));
-  return norm == 0.0 ? 0.0 : Dot(a, b, width) / norm;
-}
-
-double Sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
 }  // namespace
 
@@ -106,27 +92,20 @@ void EmbedAnswer::AppendTokenRow(size_t sequence, int64_t token, std::string* ou
   AppendJsonFloats(unit, out);
 }
 
-double EmbedAnswer::MaxSim(size_t query, size_t document) const {
-  const TokenSpan query_rows = token_rows(query);
-  const TokenSpan document_rows = token_rows(document);
-  double sum = 0.0;
-  for (int32_t i = query_rows.begin; i < query_rows.end; ++i) {
-    double best = -1.0;
-    for (int32_t j = document_rows.begin; j < document_rows.end; ++j) {
-      best = std::max(best, CosineOf(rows(query).row(i), rows(document).row(j), rows(query).width));
-    }
-    sum += best;
-  }
-  const int32_t count = query_rows.end - query_rows.begin;
-  return call.raw_scores || count == 0 ? sum : sum / count;
-}
-
 double EmbedAnswer::Score(size_t index) const {
   const auto [first, second] = call.pairs[index];
-  if (scoring == Scoring::kMaxSim) return MaxSim(first, second);
-  if (scoring == Scoring::kCosine) return CosineOf(rows(first).row(0), rows(second).row(0), width);
-  const double logit = rows(index).row(0)[0];
-  return call.raw_scores ? logit : Sigmoid(logit);
+  switch (scoring) {
+    case Scoring::kMaxSim:
+      return service::MaxSim(rows(first), rows(second), served->info.multi_vector_begin,
+                             call.raw_scores);
+    case Scoring::kCosine: {
+      const auto size = static_cast<size_t>(width);
+      return service::Cosine({rows(first).row(0), size}, {rows(second).row(0), size});
+    }
+    case Scoring::kClassifier:
+      break;
+  }
+  return service::LabelScores(rows(index).values, false, call.raw_scores)[0];
 }
 
 std::vector<ScoredPair> EmbedAnswer::Ranking() const {
@@ -143,18 +122,11 @@ std::vector<ScoredPair> EmbedAnswer::Ranking() const {
 
 std::vector<ScoredLabel> EmbedAnswer::Labels(size_t index) const {
   const service::ModelInfo& info = served->info;
-  const service::Rows& logits = rows(index);
-  const bool exclusive = logits.width > 1 && !info.multi_label;
-  const float top = *std::max_element(logits.values.begin(), logits.values.end());
-  double sum = 0.0;
-  for (const float logit : logits.values) sum += std::exp(static_cast<double>(logit) - top);
+  const std::vector<double> scores =
+      service::LabelScores(rows(index).values, info.multi_label, call.raw_scores);
   std::vector<ScoredLabel> labels;
-  for (size_t column = 0; column < logits.values.size(); ++column) {
-    const double logit = logits.values[column];
-    const double score = call.raw_scores ? logit
-                         : exclusive     ? std::exp(logit - top) / sum
-                                         : Sigmoid(logit);
-    labels.push_back({info.labels[column], score});
+  for (size_t column = 0; column < scores.size(); ++column) {
+    labels.push_back({info.labels[column], scores[column]});
   }
   std::stable_sort(labels.begin(), labels.end(),
                    [](const ScoredLabel& a, const ScoredLabel& b) { return a.score > b.score; });

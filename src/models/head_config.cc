@@ -190,6 +190,7 @@ Result<std::vector<HeadConfig>> ReadTaskHeads(const std::string& directory,
   }
   if (auto head = FindTokenRowHead(directory, source, OutputKind::kMultiVector, "colbert_linear",
                                    Epilogue::kNone)) {
+    head->skipped_rows = 1;  // BGE-M3 has no vector for <s>
     heads.push_back(std::move(*head));
   } else if (IsLateInteraction(config_json)) {
     heads.push_back({.kind = OutputKind::kMultiVector,

@@ -49,6 +49,8 @@ struct HeadConfig {
   OutputKind kind = OutputKind::kEmbedding;
   kernels::PoolingKind pooling = kernels::PoolingKind::kMean;  // of kinds that are not per token
   std::vector<HeadLayerConfig> layers = {};
+  // Multi-vector: rows of the first tokens that take no part in late interaction.
+  int64_t skipped_rows = 0;
 };
 
 // What turns logits into scores.

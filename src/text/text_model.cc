@@ -36,6 +36,27 @@ std::string_view PromptOfRole(std::string_view role) {
   return role;
 }
 
+// The body with its fields filled; what is filled in is not looked at again.
+std::string FillTemplate(const PairTemplate& form, std::string_view query,
+                         std::string_view document) {
+  const std::pair<std::string_view, std::string_view> fields[] = {
+      {"{instruction}", form.instruction}, {"{query}", query}, {"{document}", document}};
+  std::string filled;
+  for (size_t at = 0; at < form.body.size();) {
+    const std::string_view rest = std::string_view(form.body).substr(at);
+    const auto* field =
+        std::find_if(std::begin(fields), std::end(fields),
+                     [rest](const auto& known) { return rest.starts_with(known.first); });
+    if (field == std::end(fields)) {
+      filled.push_back(form.body[at++]);
+    } else {
+      filled.append(field->second);
+      at += field->first.size();
+    }
+  }
+  return filled;
+}
+
 }  // namespace
 
 TextModel::TextModel(TextModelConfig config) : config_(std::move(config)) {}
@@ -136,9 +157,43 @@ Result<PreparedText> TextModel::PreparePair(std::string_view first, std::string_
     second_cut = encoding.truncated;
     if (second_cut) second = second.substr(0, encoding.offsets.back().end);
   }
-  PERGOLA_RETURN_IF_ERROR(config_.tokenizer->EncodePair(first, second, encode, &encoding));
-  PERGOLA_ASSIGN_OR_RETURN(PreparedText prepared, Finish(std::move(encoding), options));
+  PreparedText prepared;
+  if (config_.pair_template) {
+    PERGOLA_ASSIGN_OR_RETURN(prepared,
+                             PrepareTemplate(*config_.pair_template, first, second, options));
+  } else {
+    PERGOLA_RETURN_IF_ERROR(config_.tokenizer->EncodePair(first, second, encode, &encoding));
+    PERGOLA_ASSIGN_OR_RETURN(prepared, Finish(std::move(encoding), options));
+  }
   prepared.truncated = prepared.truncated || second_cut;
+  return prepared;
+}
+
+Result<PreparedText> TextModel::PrepareTemplate(const PairTemplate& form, std::string_view query,
+                                                std::string_view document,
+                                                const PrepareOptions& options) const {
+  tokenizers::Encoding prefix;
+  tokenizers::Encoding suffix;
+  tokenizers::EncodeOptions whole{.add_special_tokens = false};
+  PERGOLA_RETURN_IF_ERROR(config_.tokenizer->Encode(form.prefix, whole, &prefix));
+  PERGOLA_RETURN_IF_ERROR(config_.tokenizer->Encode(form.suffix, whole, &suffix));
+  const auto fixed = static_cast<int64_t>(prefix.ids.size() + suffix.ids.size());
+  PrepareOptions body = options;
+  body.add_special_tokens = false;
+  body.max_tokens = Limit(options) - fixed;
+  Result<tokenizers::EncodeOptions> encode = EncodeWithin(body);
+  if (!encode.ok()) {
+    return InvalidArgumentError("the token limit is " + std::to_string(Limit(options)) +
+                                "; the model's instructions alone have " + std::to_string(fixed));
+  }
+  tokenizers::Encoding encoding;
+  PERGOLA_RETURN_IF_ERROR(
+      config_.tokenizer->Encode(FillTemplate(form, query, document), *encode, &encoding));
+  PERGOLA_ASSIGN_OR_RETURN(PreparedText prepared, Finish(std::move(encoding), body));
+  std::vector<int32_t>& ids = prepared.sequence.ids;
+  ids.insert(ids.begin(), prefix.ids.begin(), prefix.ids.end());
+  ids.insert(ids.end(), suffix.ids.begin(), suffix.ids.end());
+  PERGOLA_RETURN_IF_ERROR(CheckIds(ids));
   return prepared;
 }
 

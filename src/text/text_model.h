@@ -19,6 +19,15 @@
 
 namespace pergola::text {
 
+// How a language model that judges pairs is asked: the tokens of prefix and suffix are never cut,
+// those of the body between them may be.
+struct PairTemplate {
+  std::string prefix;
+  std::string body;  // with {instruction}, {query} and {document}, each once
+  std::string suffix;
+  std::string instruction;
+};
+
 struct TextModelConfig {
   // The second owner is the engine's caller.
   std::shared_ptr<const tokenizers::Tokenizer> tokenizer = nullptr;
@@ -26,7 +35,8 @@ struct TextModelConfig {
   int64_t vocab_size = 0;  // rows of the embedding table: ids must be below
   // Name -> text put before the input.
   std::map<std::string, std::string, std::less<>> prompts = {};
-  std::string default_prompt_name = {};  // empty: no prompt unless asked
+  std::string default_prompt_name = {};            // empty: no prompt unless asked
+  std::optional<PairTemplate> pair_template = {};  // none: the tokenizer joins pairs
 };
 
 struct PrepareOptions {
@@ -61,8 +71,8 @@ class TextModel {
   Result<PreparedText> Prepare(std::string_view text, const PrepareOptions& options) const;
 
   // Two texts to be read together by a cross-encoder. Too long: refused or, with `truncate`, cut
-  // from the longer one first. `max_second_tokens`: the second text is cut to so many tokens
-  // before.
+  // from the longer one first (with a template: from the right). `max_second_tokens`: the second
+  // text is cut to so many tokens before.
   Result<PreparedText> PreparePair(std::string_view first, std::string_view second,
                                    const PrepareOptions& options,
                                    std::optional<int64_t> max_second_tokens = std::nullopt) const;
@@ -85,6 +95,10 @@ class TextModel {
   int64_t Limit(const PrepareOptions& options) const;
   // INVALID_ARGUMENT when the limit leaves room for nothing.
   Result<tokenizers::EncodeOptions> EncodeWithin(const PrepareOptions& options) const;
+  // A pair in words of the template.
+  Result<PreparedText> PrepareTemplate(const PairTemplate& form, std::string_view query,
+                                       std::string_view document,
+                                       const PrepareOptions& options) const;
   // INVALID_ARGUMENT when the text was cut and that is not allowed.
   Result<PreparedText> Finish(tokenizers::Encoding encoding, const PrepareOptions& options) const;
   // INVALID_ARGUMENT names the first id outside the embedding table, its token and its position.

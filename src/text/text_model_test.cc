@@ -183,6 +183,33 @@ TEST_F(TextModelTest, PairsAreCutOnlyWhenAllowed) {
   EXPECT_LT(shorter->sequence.ids.size(), 8u);
 }
 
+TEST_F(TextModelTest, TemplatesFrameAPairAndOnlyTheBodyIsCut) {
+  TextModelConfig config{.max_tokens = 40};
+  config.pair_template = PairTemplate{"the", "{instruction} {query} fox {document}", "quick", "a"};
+  const TextModel model = MakeModel(config);
+  const auto plain = [&model](std::string_view text) {
+    return model.Prepare(text, {.add_special_tokens = false})->sequence.ids;
+  };
+  const auto pair = model.PreparePair("brown", "{query}", {.truncate = true});
+  ASSERT_TRUE(pair.ok()) << pair.status().ToString();
+  std::vector<int32_t> ids = plain("the");
+  // A query that looks like a field stays what it is.
+  for (const int32_t id : plain("a brown fox {query}")) ids.push_back(id);
+  for (const int32_t id : plain("quick")) ids.push_back(id);
+  ASSERT_LE(ids.size(), 40u);
+  EXPECT_EQ(pair->sequence.ids, ids);
+  EXPECT_EQ(pair->sequence.second_text, 0);
+
+  std::string text;
+  for (int word = 0; word < 60; ++word) text += "fox ";
+  EXPECT_EQ(model.PreparePair("a", text, {}).status().code(), StatusCode::kInvalidArgument);
+  const auto cut = model.PreparePair("a", text, {.truncate = true});
+  ASSERT_TRUE(cut.ok());
+  EXPECT_TRUE(cut->truncated);
+  EXPECT_EQ(cut->sequence.ids.size(), 40u);
+  EXPECT_EQ(cut->sequence.ids.back(), plain("quick").back());
+}
+
 TEST_F(TextModelTest, DocumentsAreChunksWithinOneFrame) {
   const TextModel model = MakeModel({.max_tokens = 32});
   const std::vector<std::string> chunks = {"the quick", "fox"};
