@@ -366,6 +366,7 @@ constexpr const char* kEmbedders[] = {"bert",
                                       "qwen3-bidir",
                                       "mistral",
                                       "llama-bidirectional",
+                                      "llama-rope3",
                                       "gemma3-embed",
                                       "embedding-gemma2"};
 // Causal language models without a pipeline: only their hidden states have a reference here.
