@@ -354,6 +354,7 @@ constexpr const char* kEmbedders[] = {"bert",
                                       "distilbert",
                                       "mpnet",
                                       "roberta",
+                                      "xlm-roberta",
 
                                       "camembert",
                                       "bge-m3",
@@ -372,7 +373,8 @@ constexpr const char* kEmbedders[] = {"bert",
 // Causal language models without a pipeline: only their hidden states have a reference here.
 constexpr const char* kLanguageModels[] = {"llama", "llama-spm-rope3", "gemma3-causal"};
 constexpr const char* kClassifiers[] = {"bert-classifier",       "roberta-classifier",
-                                        "distilbert-classifier", "modernbert-classifier",
+                                        "xlm-roberta-reranker",  "distilbert-classifier",
+                                        "modernbert-classifier",
 
                                         "qwen3-reranker",        "qwen3-score"};
 
