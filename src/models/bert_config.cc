@@ -23,6 +23,22 @@ void SetAllBiases(bool value, ModelConfig* config) {
   config->ffn_down_bias = value;
 }
 
+// GTE's own scaling "ntk" has two parts: the base times the factor, all frequencies divided by
+// factor^(2/W).
+Result<RopeParameters> ReadGteRope(const JsonObject& json, int64_t head_width) {
+  constexpr double kDefaultBase = 160000;
+  const auto scaling = json.Object("rope_scaling");
+  if (!scaling || scaling->String("type") != "ntk") return ReadRope(json, kDefaultBase);
+  const double factor = scaling->Number("factor").value_or(0);
+  if (!(factor >= 1) || scaling->Number("mixed_b")) {
+    return UnimplementedError(scaling->name() + ": a factor below 1 or 'mixed_b'");
+  }
+  RopeParameters rope{.base = json.Number("rope_theta").value_or(kDefaultBase) * factor};
+  rope.scaling = RopeScaling::kLinear;
+  rope.factor = PortableExp(PortableLog(factor) * 2 / static_cast<double>(head_width));
+  return rope;
+}
+
 }  // namespace
 
 Result<ModelConfig> ReadBertConfig(const JsonObject& json) {
@@ -115,8 +131,8 @@ Result<ModelConfig> ReadGteConfig(const JsonObject& json) {
   config.attention_out_bias = true;
   config.ffn_down_bias = true;
   config.positions = PositionKind::kRotary;
-  PERGOLA_ASSIGN_OR_RETURN(config.rope, ReadRope(json, 160000));
   PERGOLA_RETURN_IF_ERROR(CheckRotaryHeads(json.name(), config));
+  PERGOLA_ASSIGN_OR_RETURN(config.rope, ReadGteRope(json, config.head_width));
   return config;
 }
 

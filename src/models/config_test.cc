@@ -152,6 +152,19 @@ TEST_F(ConfigTest, ReadsNomicBertInTheOriginalSpelling) {
             std::string::npos);
 }
 
+// gte-large-en-v1.5: factor 2, heads of 64.
+TEST_F(ConfigTest, ReadsTheRotaryScalingOfGte) {
+  const auto config = ReadHfConfig(Write("config.json", R"({
+      "model_type": "new", "vocab_size": 10, "hidden_size": 128, "num_hidden_layers": 1,
+      "num_attention_heads": 2, "intermediate_size": 16, "max_position_embeddings": 20,
+      "type_vocab_size": 2, "rope_theta": 160000, "rope_scaling": {"factor": 2.0, "type": "ntk"},
+      "layer_norm_type": "layer_norm", "logn_attention_scale": false, "pack_qkv": true})"));
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->rope.base, 320000);
+  EXPECT_EQ(config->rope.scaling, RopeScaling::kLinear);
+  EXPECT_NEAR(config->rope.factor, 1.0218971486541166, 1e-12);  // 2^(1/32)
+}
+
 TEST_F(ConfigTest, ReadsModernBertInBothSpellings) {
   const auto classic = ReadHfConfig(Tiny("modernbert/config.json"));
   ASSERT_TRUE(classic.ok()) << classic.status().ToString();

@@ -82,6 +82,20 @@ class WeightReader {
   // `prefix`.weight and, if `with_bias`, `prefix`.bias, [size] each.
   Result<NormLayer> Norm(const std::string& prefix, int64_t size, bool with_bias);
 
+  // While it lives, linear layers are read as those of a feed-forward block
+  // (kernels::LinearOptions).
+  class FeedForwardScope {
+   public:
+    explicit FeedForwardScope(WeightReader& reader) : reader_(reader) { Set(true); }
+    ~FeedForwardScope() { Set(false); }
+    FeedForwardScope(const FeedForwardScope&) = delete;
+    FeedForwardScope& operator=(const FeedForwardScope&) = delete;
+
+   private:
+    void Set(bool feed_forward) { reader_.options_.feed_forward = feed_forward; }
+    WeightReader& reader_;
+  };
+
   // Bytes of repacked weights and widened vectors read so far.
   size_t owned_bytes() const { return owned_bytes_; }
 

@@ -7,6 +7,7 @@ Result<FfnWeights> ReadFfn(WeightReader& reader, const std::string& prefix, cons
   const auto name = [&](std::string_view part) { return prefix + std::string(part); };
   const int64_t inner = shape.intermediate_size;
   const int64_t width = shape.hidden_size;
+  const WeightReader::FeedForwardScope scope(reader);
   FfnWeights ffn;
   ffn.activation = shape.activation;
   if (!names.gate_and_up.empty()) {
