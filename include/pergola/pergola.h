@@ -124,6 +124,12 @@ class Engine {
     return Embed(std::span<const std::string>(texts.begin(), texts.size()), options);
   }
 
+  // A document in chunks, each embedded in the light of the others: a row per chunk. By a model
+  // trained for it, else late chunking, which needs mean pooling. INVALID_ARGUMENT when the document
+  // is too long (it is never cut) or a chunk has no tokens. Prompts are not used.
+  Result<Embeddings> EmbedChunks(std::span<const std::string> chunks,
+                                 const EmbedOptions& options = {}) const;
+
   // Several representations of each text, one forward pass each. Errors as Embed; INVALID_ARGUMENT
   // for one that the model does not have.
   Result<std::vector<Representation>> Represent(std::span<const std::string> texts,

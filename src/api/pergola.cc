@@ -99,6 +99,33 @@ Result<Embeddings> Engine::Embed(std::span<const std::string> texts,
   return Embeddings(dimensions, std::move(values), prepared.tokens, prepared.truncated);
 }
 
+Result<Embeddings> Engine::EmbedChunks(std::span<const std::string> chunks,
+                                       const EmbedOptions& options) const {
+  const service::ModelInfo& info = impl_->served->info();
+  PERGOLA_ASSIGN_OR_RETURN(const int64_t dimensions, impl_->Dimensions(options));
+  if (info.chunk_separator < 0 && info.pooling != "mean") {
+    return InvalidArgumentError("late chunking needs a model that pools by the mean; '" + info.id +
+                                "' pools by '" + info.pooling + "'");
+  }
+  PERGOLA_ASSIGN_OR_RETURN(text::PreparedText document, impl_->served->text()->PrepareDocument(
+                                                            chunks, info.chunk_separator, {}));
+  const int64_t tokens = document.sequence.tokens();
+  service::InferenceRequest request;
+  request.outputs = {OutputKind::kEmbedding};
+  request.sequences.push_back(std::move(document.sequence));
+  PERGOLA_ASSIGN_OR_RETURN(const service::InferenceOutput output,
+                           impl_->served->scheduler().RunBlocking(std::move(request)));
+  const service::Rows& rows = (*output.sequences[0])[OutputKind::kEmbedding];
+  const auto width = static_cast<size_t>(dimensions);
+  std::vector<float> values(chunks.size() * width);
+  for (size_t chunk = 0; chunk < chunks.size(); ++chunk) {
+    const std::span<const float> row(rows.row(static_cast<int64_t>(chunk)),
+                                     static_cast<size_t>(rows.width));
+    service::FormatFloats(row, impl_->Normalises(options), {values.data() + chunk * width, width});
+  }
+  return Embeddings(dimensions, std::move(values), tokens, 0);
+}
+
 Result<std::vector<Representation>> Engine::Represent(std::span<const std::string> texts,
                                                       const RepresentOptions& options) const {
   const service::ModelInfo& info = impl_->served->info();

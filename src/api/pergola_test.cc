@@ -191,6 +191,37 @@ TEST(EngineTest, OnePassGivesDenseSparseAndMultiVector) {
             StatusCode::kInvalidArgument);
 }
 
+TEST(EngineTest, ChunksAreEmbeddedInTheLightOfEachOther) {
+  const Engine engine = OpenTiny("qwen3-contextual");
+  simdjson::dom::parser parser;
+  const std::vector<float> expected = ReadFloats(TinyModel("qwen3-contextual") + "/golden.f32");
+  const auto width = static_cast<size_t>(engine.width());
+  size_t row = 0;
+  for (const simdjson::dom::element document :
+       ReadGolden(parser, "qwen3-contextual")["documents"].get_array()) {
+    std::vector<std::string> chunks;
+    for (const simdjson::dom::element chunk : document.get_array()) {
+      chunks.emplace_back(std::string_view(chunk));
+    }
+    const auto rows = engine.EmbedChunks(chunks);
+    ASSERT_TRUE(rows.ok()) << rows.status().ToString();
+    ASSERT_EQ(rows->size(), chunks.size());
+    for (size_t chunk = 0; chunk < chunks.size(); ++chunk, ++row) {
+      const std::span<const float> reference = std::span(expected).subspan(row * width, width);
+      const std::span<const float> ours = (*rows)[chunk];
+      const double norms = std::sqrt(double{Dot(ours, ours)} * Dot(reference, reference));
+      EXPECT_GE(Dot(ours, reference) / norms, 0.999999) << "row " << row;
+      EXPECT_NEAR(Dot(ours, ours), Dot(reference, reference), 1e-3);  // not brought to unit length
+    }
+  }
+  EXPECT_EQ(row * width, expected.size());
+  // Another model may pool its chunks apart if it takes means.
+  EXPECT_TRUE(OpenTiny("bert").EmbedChunks(std::vector<std::string>{"a cat", "a dog"}).ok());
+  EXPECT_EQ(
+      OpenTiny("bert-cls").EmbedChunks(std::vector<std::string>{"a cat", "a dog"}).status().code(),
+      StatusCode::kInvalidArgument);
+}
+
 TEST(EngineTest, LateInteractionRanksATextFirstForItself) {
   const Engine engine = OpenTiny("bge-m3");
   const std::vector<std::string> documents = {"a dog in the park", "naive caf\u00e9",

@@ -41,6 +41,9 @@ service::ModelInfo MakeInfo(std::string id, const engine::Model& model) {
   if (model.pipeline().output == models::OutputConvention::kTanhInt8) {
     info.int8_rule = service::Int8Rule::kTanh;
   }
+  if (const std::string& separator = model.pipeline().chunk_separator; !separator.empty()) {
+    info.chunk_separator = model.tokenizer()->TokenToId(separator);
+  }
   const models::ClassifierConfig& classifier = model.pipeline().classifier;
   info.labels = classifier.labels;
   info.multi_label = classifier.function == models::ScoreFunction::kSigmoid;
@@ -59,6 +62,10 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Open(std::string id, const std
   PERGOLA_ASSIGN_OR_RETURN(served->model_, engine::Model::Load(path, options.model));
   const engine::Model& model = *served->model_;
   served->info_ = MakeInfo(std::move(id), model);
+  if (!model.pipeline().chunk_separator.empty() && served->info_.chunk_separator < 0) {
+    return InvalidArgumentError(path + ": the vocabulary lacks the separator of chunks, '" +
+                                model.pipeline().chunk_separator + "'");
+  }
 
   text::TextModelConfig text;
   text.tokenizer = model.tokenizer();

@@ -189,6 +189,10 @@ Result<PipelineConfig> ReadSentencePipeline(const std::string& directory, const 
     PERGOLA_ASSIGN_OR_RETURN(pipeline.classifier, ReadClassifier(config_json, config));
   }
   if (!declared && EmbedsToo(pipeline)) AssumeEmbedding(config, &pipeline);
+  const auto classes = config_json.Strings("architectures").value_or(std::vector<std::string>());
+  if (std::find(classes.begin(), classes.end(), "PPLXQwen3ContextualModel") != classes.end()) {
+    pipeline.chunk_separator = "<|endoftext|>";
+  }
   const std::string limits = directory + "/sentence_bert_config.json";
   if (fs::exists(limits)) {
     PERGOLA_ASSIGN_OR_RETURN(const JsonObject json, JsonObject::Read(limits));

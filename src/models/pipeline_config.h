@@ -42,6 +42,9 @@ struct PipelineConfig {
   std::vector<int64_t> matryoshka_widths;
   // Of the logits.
   ClassifierConfig classifier;
+  // Token between the chunks of a document, where the model was trained to embed chunks in the
+  // light of their neighbours (pplx-embed-context); empty: it was not.
+  std::string chunk_separator;
 
   // Null when there is none.
   const HeadConfig* FindHead(OutputKind kind) const;
