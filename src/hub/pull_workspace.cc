@@ -66,7 +66,8 @@ void PullWorkspace::SetBytes(const std::string& item, int64_t bytes) {
   if (known == bytes) return;
   done_bytes_ += bytes - known;
   known = bytes;
-  observer_.OnProgress(done_bytes_, total_bytes_);
+  // A downloader's own temporary copies may count twice for a moment.
+  observer_.OnProgress(std::min(done_bytes_, total_bytes_), total_bytes_);
 }
 
 }  // namespace pergola::hub
