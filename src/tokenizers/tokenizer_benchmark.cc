@@ -1,5 +1,6 @@
-// Loading and encoding. BM_<what>/<model>; with PERGOLA_REAL_MODELS (a folder that holds
-// all-MiniLM-L6-v2/ and embeddinggemma-300m/) the real vocabularies are measured too.
+// Loading and encoding. BM_<what>/<model>; with PERGOLA_REAL_MODELS (a folder of models, of which
+// those named below are taken) the real vocabularies are measured too. PERGOLA_BENCH_TEXTS, a JSON
+// array of strings, takes the place of the golden texts.
 #include <benchmark/benchmark.h>
 #include <simdjson.h>
 
@@ -22,10 +23,12 @@ struct Model {
 std::vector<Model> Models() {
   const std::string golden = std::string(PERGOLA_TEST_DATA) + "/golden/tiny/";
   std::vector<Model> models = {{"tiny-bert", golden + "bert/tokenizer.json"},
-                               {"tiny-gemma3", golden + "gemma3-embed/tokenizer.json"}};
+                               {"tiny-gemma3", golden + "gemma3-embed/tokenizer.json"},
+                               {"tiny-qwen3", golden + "qwen3-embed/tokenizer.json"},
+                               {"tiny-xlm-roberta", golden + "xlm-roberta/tokenizer.json"}};
   const char* real = std::getenv("PERGOLA_REAL_MODELS");
   if (real == nullptr) return models;
-  for (const char* name : {"all-MiniLM-L6-v2", "embeddinggemma-300m"}) {
+  for (const char* name : {"all-MiniLM-L6-v2", "embeddinggemma-300m", "qwen", "xlm-roberta"}) {
     const std::string path = std::string(real) + "/" + name + "/tokenizer.json";
     if (std::filesystem::exists(path)) models.push_back({name, path});
   }
@@ -42,6 +45,11 @@ std::unique_ptr<Tokenizer> Load(const std::string& path) {
 std::vector<std::string> Texts() {
   simdjson::dom::parser parser;
   std::vector<std::string> texts;
+  if (const char* path = std::getenv("PERGOLA_BENCH_TEXTS")) {
+    const simdjson::dom::array entries = parser.load(path);
+    for (const simdjson::dom::element entry : entries) texts.emplace_back(std::string_view(entry));
+    return texts;
+  }
   const simdjson::dom::array entries =
       parser.load(std::string(PERGOLA_TEST_DATA) + "/golden/texts.json");
   for (const simdjson::dom::element entry : entries) {

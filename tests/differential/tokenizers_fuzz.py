@@ -6,16 +6,27 @@
         --tokenizer model/tokenizer.json --count 200000 --seed 1
 
 Exits with 1 and shows the first differences when there are any. Texts mix scripts, combining marks,
-special-token strings, kinds of white space, long words, emoji sequences, controls and unassigned code
-points; `--pairs` and truncation have their own tests in src/tokenizers.
+special-token strings, kinds of white space, long words, emoji sequences, code, controls and unassigned code
+points. Beside what is random, the pieces of the vocabulary and the rules of a compiled character map come up in
+turn, so that 10,000 texts hold each of them.
+
+    ... --mutants 20 --count 10000
+
+is the proof that this finds something: Pergola is given a tokenizer that lacks one merge, piece or rule, chosen
+at random among those that the library itself needs for their own text, and a difference must be found within
+the texts. Exits with 1 when a mutant survives.
 """
 
 import argparse
+import base64
+import collections
 import json
 import random
+import struct
 import subprocess
 import sys
 import tempfile
+import unicodedata
 
 from tokenizers import Tokenizer
 
@@ -31,55 +42,191 @@ RANGES = [
 ]
 SPACES = ["\t", "\n", "\r", "\r\n", "\v", "\f", "\u00a0", "\u1680", "\u2000", "\u2009", "\u2028",
           "\u2029", "\u202f", "\u205f", "\u3000", "\u200b", "\u0085", "  ", "   ", "\n\n", "\n\n\n",
-          "\x1c", "\x1f", "\ufeff", "\u2581", "\u2581\u2581"]
+          "\x1c", "\x1f", "\ufeff", "\u2581", "\u2581\u2581", " \n ", "\r\n\r\n  "]
 EMOJI = ["\U0001F468\u200d\U0001F469\u200d\U0001F467", "\U0001F1E9\U0001F1EA", "\u2764\ufe0f",
-         "\U0001F44D\U0001F3FD", "1\ufe0f\u20e3", "\U0001F3F4\U000E0067\U000E0062\U000E007F"]
+         "\U0001F44D\U0001F3FD", "1\ufe0f\u20e3", "\U0001F3F4\U000E0067\U000E0062\U000E007F", "\u00a9\u200d\u2122"]
 ODD = ["\u0130", "\u0131", "\ufb01", "\u1e9e", "\u03a3", "\u03c2", "\u0345", "\u0344", "\u212b",
        "\u1100\u1161\u11a8", "\uac00\u11a8", "\u0958", "\ufffd", "\uffff", "\ufffe", "\x00",
-       "\u0323\u0301a", "e\u0301\u0323", "<0x41>", "##ing", "don't", "U.S.A.", "a" * 101,
-       "\u00e9" * 100, "\u4e2d\u6587"]
+       "\u0323\u0301a", "e\u0301\u0323", "<0x41>", "##ing", "don't", "WE'LL", "it'\u017f", "U.S.A.", "a" * 101,
+       "\u00e9" * 100, "\u4e2d\u6587", "\u0915\u094d\u0937", "\u0600 ", "\u0600a", "12345", "\u0663\u06f4", "HelloWorld",
+       "if (x != y) {\n\t\treturn f(a[0], \"s\\n\");\n}", "https://a.b/c?d=e&f=g#h", "    def f(self):\n        pass\n"]
+REST = ["a", "ab", "=", "-", " ", "\n", "\u2581", "\u0915", "1", "\u0301", "\u4e2d", "\u200d"]
 
 
-def words_of(tokenizer, generator):
-    vocabulary = sorted(tokenizer.get_vocab(with_added_tokens=False))
-    return generator.sample(vocabulary, min(20000, len(vocabulary)))
+def letters_to_bytes():
+    """GPT-2's alphabet."""
+    table, extra = {}, 0
+    for byte in range(256):
+        if 0x21 <= byte <= 0x7E or 0xA1 <= byte <= 0xAC or byte >= 0xAE:
+            table[chr(byte)] = byte
+        else:
+            table[chr(0x100 + extra)] = byte
+            extra += 1
+    return table
 
 
-def random_text(generator, words, special):
-    parts = []
-    for _ in range(generator.choice((1, 2, 3, 5, 8, 13, 30))):
+class Vocabulary:
+    """What a tokenizer.json is made of, as text."""
+
+    def __init__(self, config):
+        self.config = config
+        self.model = config["model"]
+        self.kind = self.model.get("type", "BPE")
+        self.byte_level = '"ByteLevel"' in json.dumps(config["pre_tokenizer"])
+        self.letters = letters_to_bytes()
+        vocab = self.model["vocab"]
+        self.pieces = [p for p, _ in vocab] if isinstance(vocab, list) else sorted(vocab)
+        self.charsmaps = list(self.find_charsmaps(config["normalizer"]))
+        self.rules = [key for part in self.charsmaps for key, _ in self.read_rules(part)]
+
+    def text_of(self, piece):
+        """None where the piece alone is no text."""
+        if self.byte_level:
+            try:
+                return bytes(self.letters[c] for c in piece).decode()
+            except (KeyError, UnicodeDecodeError):
+                return None
+        return piece.removeprefix("##").replace("\u2581", " ")
+
+    def find_charsmaps(self, part):
+        if isinstance(part, dict):
+            if part.get("type") == "Precompiled":
+                yield part
+            for child in part.get("normalizers", []):
+                yield from self.find_charsmaps(child)
+
+    @staticmethod
+    def read_rules(part):
+        """Keys of a compiled map, each with the place of the unit that says so."""
+        blob = base64.b64decode(part["precompiled_charsmap"])
+        size = struct.unpack_from("<I", blob)[0] // 4
+        units = struct.unpack_from(f"<{size}I", blob, 4)
+
+        def offset(unit):
+            return (unit >> 10) << ((unit & 512) >> 6)
+
+        rules, queue = [], [(offset(units[0]), b"")]
+        while queue:
+            base, key = queue.pop()
+            for byte in range(1, 256):
+                place = base ^ byte
+                if place >= size or units[place] & 0x800000FF != byte:
+                    continue
+                if units[place] >> 8 & 1:
+                    try:
+                        rules.append(((key + bytes([byte])).decode(), place))
+                    except UnicodeDecodeError:
+                        pass
+                queue.append((place ^ offset(units[place]), key + bytes([byte])))
+        return rules
+
+    def mutant(self, generator):
+        """A copy of the file that lacks something, and the text that shows it."""
+        config = json.loads(json.dumps(self.config))
+        model = config["model"]
+        if self.charsmaps and generator.random() < 0.4:
+            part = list(self.find_charsmaps(config["normalizer"]))[0]
+            key, place = generator.choice(self.read_rules(part))
+            blob = bytearray(base64.b64decode(part["precompiled_charsmap"]))
+            unit = struct.unpack_from("<I", blob, 4 + 4 * place)[0]
+            struct.pack_into("<I", blob, 4 + 4 * place, unit & ~256)
+            part["precompiled_charsmap"] = base64.b64encode(blob).decode()
+            return config, "a" + key + "a", f"rule {ascii(key)}"
+        if self.kind == "BPE":
+            merge = generator.choice(model["merges"])
+            model["merges"].remove(merge)
+            pair = merge.split(" ") if isinstance(merge, str) else merge
+            return config, self.text_of("".join(pair)), f"merge {ascii(pair)}"
+        if self.kind == "Unigram":
+            entry = generator.choice([e for e in model["vocab"] if len(e[0]) > 1])
+            piece = entry[0]
+            entry[0] = "\x02removed"
+        else:
+            piece = generator.choice([p for p in self.pieces if not p.startswith("[")])
+            model["vocab"]["\x02removed"] = model["vocab"].pop(piece)
+            if piece.startswith("##"):
+                return config, "a" + self.text_of(piece), f"piece {ascii(piece)}"
+        return config, self.text_of(piece), f"piece {ascii(piece)}"
+
+
+class Texts:
+    """Random texts; every piece and every rule once in 10,000 of them."""
+
+    def __init__(self, vocabulary, special, generator):
+        self.generator = generator
+        self.special = special
+        self.words = [t for t in map(vocabulary.text_of, vocabulary.pieces) if t]
+        self.prefixed = vocabulary.kind == "WordPiece"
+        self.rules = vocabulary.rules
+        self.streams = []
+        for texts in (self.words, self.rules):
+            if texts:
+                self.streams.append((self.endless(texts), -(-len(texts) // 9000)))
+
+    def endless(self, texts):
+        texts = list(texts)
+        while True:
+            self.generator.shuffle(texts)
+            yield from texts
+
+    def next(self):
+        parts = [self.part() for _ in range(self.generator.choice((1, 2, 3, 5, 8, 13, 30)))]
+        for stream, count in self.streams:
+            for _ in range(count):
+                separator = self.generator.choice((" ", "\n", "", "\n", "a" if self.prefixed else "("))
+                parts.insert(self.generator.randint(0, len(parts)), separator + next(stream) +
+                             self.generator.choice((" ", "\n", "")))
+        text = "".join(parts)
+        return "".join(c for c in text if not 0xD800 <= ord(c) < 0xE000)
+
+    def part(self):
+        generator = self.generator
         kind = generator.random()
+        space = " " if generator.random() < 0.4 else ""
         if kind < 0.30:
             low, high = generator.choice(RANGES)
-            parts.append("".join(chr(generator.randint(low, high))
-                                 for _ in range(generator.choice((1, 1, 2, 3, 8)))))
-        elif kind < 0.55:
-            parts.append(generator.choice(words).replace("##", ""))
-        elif kind < 0.62:
-            parts.append(generator.choice(SPACES))
-        elif kind < 0.67:
-            parts.append(generator.choice(special))
-        elif kind < 0.71:
-            text = generator.choice(special)
+            return "".join(chr(generator.randint(low, high)) for _ in range(generator.choice((1, 1, 2, 3, 8)))) + space
+        if kind < 0.55:
+            return generator.choice(self.words) + space
+        if kind < 0.62:
+            return generator.choice(SPACES) + space
+        if kind < 0.67:
+            return generator.choice(self.special) + space
+        if kind < 0.71:
+            text = generator.choice(self.special)
             cut = generator.randint(0, len(text))
-            parts.append(text[:cut] + generator.choice(("", " ", "\u0301", text)) + text[cut:])
-        elif kind < 0.75:
-            parts.append(generator.choice(EMOJI))
-        elif kind < 0.80:
-            parts.append(generator.choice(ODD))
-        elif kind < 0.84:
+            return text[:cut] + generator.choice(("", " ", "\u0301", text)) + text[cut:] + space
+        if kind < 0.75:
+            return generator.choice(EMOJI) + space
+        if kind < 0.80:
+            return generator.choice(ODD) + space
+        if kind < 0.84:
             base = chr(generator.choice((0x61, 0x41, 0x3B1, 0x438, 0x915, 0x20, 0x2E)))
-            parts.append(base + "".join(chr(generator.randint(0x300, 0x36F))
-                                        for _ in range(generator.randint(1, 4))))
-        elif kind < 0.86:
-            parts.append(generator.choice(("a", "ab", "=", "-", " ", "\n", "\u2581", "\u0915")) *
-                         generator.choice((2, 5, 17, 40, 120)))
-        else:
-            parts.append(generator.choice((" ", " ", " ", ", ", ". ", "-", "'", "\n", " the ")))
-        if generator.random() < 0.4:
-            parts.append(" ")
-    text = "".join(parts)
-    return "".join(c for c in text if not 0xD800 <= ord(c) < 0xE000)
+            return base + "".join(chr(generator.randint(0x300, 0x36F)) for _ in range(generator.randint(1, 4))) + space
+        if kind < 0.86:
+            return generator.choice(REST) * generator.choice((2, 5, 17, 40, 120)) + space
+        return generator.choice((" ", " ", " ", ", ", ". ", "-", "'", "\n", " the ")) + space
+
+
+class ScriptCount:
+    """In how many texts each script came up, by the names of characters."""
+
+    def __init__(self):
+        self.counts = collections.Counter()
+        self.scripts = {}
+
+    def script_of(self, block):
+        if block not in self.scripts:
+            names = [unicodedata.name(chr(c), "") for c in range(block * 64, block * 64 + 64)
+                     if unicodedata.category(chr(c))[0] == "L"]
+            self.scripts[block] = names[0].split()[0].split("-")[0] if names and names[0] else None
+        return self.scripts[block]
+
+    def add(self, text):
+        self.counts.update({self.script_of(block) for block in {ord(c) // 64 for c in text}} - {None})
+
+    def __str__(self):
+        return ", ".join(f"{script} {count}" for script, count in self.counts.most_common(40))
 
 
 def byte_offsets(text, offsets):
@@ -90,12 +237,12 @@ def byte_offsets(text, offsets):
     return [[starts[a], starts[b]] for a, b in offsets]
 
 
-def run_batch(arguments, tokenizer, texts, path):
-    with open(path, "w", encoding="ascii") as out:
+def run_batch(pergola, path, tokenizer, texts, folder):
+    with open(folder + "/texts.jsonl", "w", encoding="ascii") as out:
         for text in texts:
             out.write(json.dumps({"text": text}) + "\n")
     result = subprocess.run(
-        [arguments.pergola, "tokenize", "--model", arguments.tokenizer, "--input", path,
+        [pergola, "tokenize", "--model", path, "--input", folder + "/texts.jsonl",
          "--field", "text", "--offsets"], check=True, capture_output=True)
     lines = result.stdout.splitlines()
     if len(lines) != len(texts):
@@ -109,34 +256,69 @@ def run_batch(arguments, tokenizer, texts, path):
     return differences
 
 
+def compare(arguments, path, tokenizer, texts, folder, most_differences, scripts):
+    """Number of texts compared, and the differences."""
+    differences, count = [], 0
+    while count < arguments.count and len(differences) < most_differences:
+        batch = [texts.next() for _ in range(min(arguments.batch, arguments.count - count))]
+        for text in batch:
+            scripts.add(text)
+        differences += run_batch(arguments.pergola, path, tokenizer, batch, folder)
+        count += len(batch)
+    return count, differences
+
+
+def test_mutants(arguments, vocabulary, tokenizer, special, folder):
+    generator = random.Random(arguments.seed)
+    survivors = 0
+    for _ in range(arguments.mutants):
+        while True:
+            config, text, name = vocabulary.mutant(generator)
+            if not text:
+                continue
+            path = folder + "/mutant.json"
+            with open(path, "w", encoding="utf-8") as out:
+                json.dump(config, out)
+            mutant = Tokenizer.from_file(path)
+            mutant.no_truncation()
+            mutant.no_padding()
+            if mutant.encode(text).ids != tokenizer.encode(text).ids:
+                break
+        texts = Texts(vocabulary, special, generator)
+        count, differences = compare(arguments, path, tokenizer, texts, folder, 1, ScriptCount())
+        survivors += not differences
+        print(f"without {name}: " + (f"found within {count} texts" if differences else "SURVIVES"), flush=True)
+    return 1 if survivors else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pergola", default="build/release/pergola")
     parser.add_argument("--tokenizer", required=True, help="a tokenizer.json")
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--batch", type=int, default=5000)
+    parser.add_argument("--batch", type=int, default=2000)
+    parser.add_argument("--mutants", type=int, default=0, help="test the test, so many times")
     arguments = parser.parse_args()
-    generator = random.Random(arguments.seed)
     tokenizer = Tokenizer.from_file(arguments.tokenizer)
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    added = json.load(open(arguments.tokenizer, encoding="utf-8"))["added_tokens"]
-    special = [token["content"] for token in added] + ["[CLS]", "[MASK]", "<bos>", "</s>", "<mask>"]
-    words = words_of(tokenizer, generator)
-    differences = []
+    with open(arguments.tokenizer, encoding="utf-8") as file:
+        vocabulary = Vocabulary(json.load(file))
+    special = [token["content"] for token in vocabulary.config["added_tokens"]]
+    special += ["[CLS]", "[MASK]", "<bos>", "</s>", "<mask>", "<|endoftext|>"]
     with tempfile.TemporaryDirectory() as folder:
-        for start in range(0, arguments.count, arguments.batch):
-            texts = [random_text(generator, words, special)
-                     for _ in range(min(arguments.batch, arguments.count - start))]
-            differences += run_batch(arguments, tokenizer, texts, folder + "/texts.jsonl")
-            if len(differences) > 20:
-                break
+        if arguments.mutants:
+            return test_mutants(arguments, vocabulary, tokenizer, special, folder)
+        scripts = ScriptCount()
+        texts = Texts(vocabulary, special, random.Random(arguments.seed))
+        count, differences = compare(arguments, arguments.tokenizer, tokenizer, texts, folder, 20, scripts)
     for text, want, ours in differences[:5]:
         print("text", ascii(text))
         print("  want", want)
         print("  ours", ours)
-    print(f"{arguments.count} texts, {len(differences)} differences")
+    print(f"texts per script: {scripts}")
+    print(f"{arguments.tokenizer}: {count} texts, {len(differences)} differences", flush=True)
     return 1 if differences else 0
 
 
