@@ -252,44 +252,43 @@ TEST_P(TinyModelPerIsaTest, SpansArePooledApart) {
   }
 }
 
-// BGE-M3's heads: one pass gives all outputs, and asking for one of them gives the same bits.
-TEST(TinyTokenHeadsPerIsaTest, SparseAndMultiVectorRowsAgreeWithTheReference) {
-  const std::string directory = std::string(PERGOLA_TEST_DATA) + "/golden/tiny/bge-m3";
-  const Golden golden = ReadGolden(directory);
-  const auto model = Model::Load(directory, {});
-  ASSERT_TRUE(model.ok()) << model.status().ToString();
-  const int64_t width = (*model)->width(OutputKind::kMultiVector);
-  ASSERT_EQ((*model)->width(OutputKind::kSparse), 1);
-  ASSERT_EQ(width, golden.width);
-  const OutputSet all = {OutputKind::kEmbedding, OutputKind::kSparse, OutputKind::kMultiVector};
+// Heads on token rows: one pass gives all outputs, and asking for one of them gives the same bits.
+class TinyTokenHeadsPerIsaTest : public TinyModelPerIsaTest {};
+
+TEST_P(TinyTokenHeadsPerIsaTest, RowsAgreeWithTheReference) {
+  const std::vector<float> sparse = ReadFloats(directory_ + "/sparse.f32");
+  const std::vector<float> vectors = ReadFloats(directory_ + "/multi_vector.f32");
+  const int64_t width = model_->width(OutputKind::kMultiVector);
+  OutputSet all = {OutputKind::kMultiVector};
+  if (!sparse.empty()) all.Add(OutputKind::kSparse);
+  ASSERT_EQ(model_->width(OutputKind::kSparse), sparse.empty() ? 0 : 1);
   std::vector<SequenceInput> batch;
-  for (const Sequence& sequence : golden.sequences) batch.push_back({&sequence, all});
-  LocalRunner runner(**model);
+  for (const Sequence& sequence : golden_.sequences) batch.push_back({&sequence, all});
+  LocalRunner runner(*model_);
   const auto outputs = runner.Run(batch);
   ASSERT_TRUE(outputs.ok()) << outputs.status().ToString();
 
-  const std::vector<float> sparse = ReadFloats(directory + "/sparse.f32");
-  const std::vector<float> vectors = ReadFloats(directory + "/multi_vector.f32");
   size_t token = 0;
   for (size_t index = 0; index < batch.size(); ++index) {
     const auto at = static_cast<int64_t>(index);
-    const ConstF32Matrix weights = *(*outputs)->Rows(at, OutputKind::kSparse);
     const ConstF32Matrix rows = *(*outputs)->Rows(at, OutputKind::kMultiVector);
-    ASSERT_EQ(weights.rows, golden.sequences[index].tokens());
-    ASSERT_EQ(rows.rows, weights.rows);
-    for (int64_t row = 0; row < weights.rows; ++row, ++token) {
-      EXPECT_NEAR(weights.data[row], sparse[token], 1e-4) << "text " << index;
+    ASSERT_EQ(rows.rows, golden_.sequences[index].tokens());
+    for (int64_t row = 0; row < rows.rows; ++row, ++token) {
       EXPECT_GE(Cosine(rows.row(row), vectors.data() + token * static_cast<size_t>(width), width),
                 0.99999)
           << "text " << index;
+      if (sparse.empty()) continue;
+      const ConstF32Matrix weights = *(*outputs)->Rows(at, OutputKind::kSparse);
+      EXPECT_NEAR(weights.data[row], sparse[token], 1e-4) << "text " << index;
     }
-    LocalRunner other(**model);
-    const SequenceInput only{&golden.sequences[index], {OutputKind::kSparse}};
-    const auto alone = other.Run({&only, 1});
-    const ConstF32Matrix same = *(*alone)->Rows(0, OutputKind::kSparse);
-    EXPECT_TRUE(std::equal(weights.data, weights.data + weights.rows, same.data)) << index;
+    for (const OutputKind kind : {OutputKind::kSparse, OutputKind::kMultiVector}) {
+      if (!all.Has(kind)) continue;
+      const ConstF32Matrix among = *(*outputs)->Rows(at, kind);
+      const auto alone = RunBatch(*model_, {{&golden_.sequences[index], {kind}}})[0];
+      EXPECT_TRUE(std::equal(alone.begin(), alone.end(), among.data)) << index;
+    }
   }
-  EXPECT_EQ(token, sparse.size());
+  EXPECT_EQ(token * static_cast<size_t>(width), vectors.size());
 }
 
 class TinyClassifierPerIsaTest : public TinyModelPerIsaTest {};
@@ -372,15 +371,17 @@ constexpr const char* kEmbedders[] = {"bert",
                                       "embedding-gemma2"};
 // Causal language models without a pipeline: only their hidden states have a reference here.
 constexpr const char* kLanguageModels[] = {"llama", "llama-spm-rope3", "gemma3-causal"};
-constexpr const char* kClassifiers[] = {"bert-classifier",       "roberta-classifier",
-                                        "xlm-roberta-reranker",  "distilbert-classifier",
-                                        "modernbert-classifier",
+constexpr const char* kClassifiers[] = {
+    "bert-classifier",       "roberta-classifier", "xlm-roberta-reranker", "distilbert-classifier",
+    "modernbert-classifier", "nomic-classifier",   "gte-reranker",
 
-                                        "qwen3-reranker",        "qwen3-score"};
+    "qwen3-reranker",        "qwen3-score"};
 
 INSTANTIATE_TEST_SUITE_P(Tiny, TinyModelPerIsaTest, ::testing::ValuesIn(kEmbedders), TestName);
 INSTANTIATE_TEST_SUITE_P(Tiny, TinyEmbedderPerIsaTest, ::testing::ValuesIn(kEmbedders), TestName);
 INSTANTIATE_TEST_SUITE_P(TinyLanguage, TinyModelPerIsaTest, ::testing::ValuesIn(kLanguageModels),
+                         TestName);
+INSTANTIATE_TEST_SUITE_P(Tiny, TinyTokenHeadsPerIsaTest, ::testing::Values("bge-m3", "colbert"),
                          TestName);
 INSTANTIATE_TEST_SUITE_P(Tiny, TinyClassifierPerIsaTest, ::testing::ValuesIn(kClassifiers),
                          TestName);

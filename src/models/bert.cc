@@ -14,7 +14,8 @@ namespace {
 struct BertNames {
   std::string_view architecture;
   TensorNaming naming;
-  std::string_view task_prefix = {};  // of checkpoints of a task model ("BertForX"), perhaps
+  // What checkpoints of a task model ("BertForX") may put before every name.
+  std::array<std::string_view, 2> task_prefixes = {};
   std::string_view word, position, type, embedding_norm;
   std::string_view relative_bias = {};
   std::string_view layer;
@@ -26,7 +27,7 @@ struct BertNames {
 
 constexpr BertNames kBertNames = {.architecture = "bert",
                                   .naming = TensorNaming::kHuggingFace,
-                                  .task_prefix = "bert.",
+                                  .task_prefixes = {"bert."},
                                   .word = "embeddings.word_embeddings",
                                   .position = "embeddings.position_embeddings",
                                   .type = "embeddings.token_type_embeddings",
@@ -43,14 +44,14 @@ constexpr BertNames kBertNames = {.architecture = "bert",
 constexpr BertNames RobertaNames(std::string_view architecture) {
   BertNames names = kBertNames;
   names.architecture = architecture;
-  names.task_prefix = "roberta.";
+  names.task_prefixes = {"roberta."};
   return names;
 }
 
 constexpr BertNames DistilBertNames() {
   BertNames names = kBertNames;
   names.architecture = "distilbert";
-  names.task_prefix = "distilbert.";
+  names.task_prefixes = {"distilbert."};
   names.layer = "transformer.layer.";
   names.attention.query = "attention.q_lin";
   names.attention.key = "attention.k_lin";
@@ -66,7 +67,7 @@ constexpr BertNames DistilBertNames() {
 constexpr BertNames MpnetNames() {
   BertNames names = kBertNames;
   names.architecture = "mpnet";
-  names.task_prefix = "mpnet.";
+  names.task_prefixes = {"mpnet."};
   names.relative_bias = "encoder.relative_attention_bias";
   names.attention.query = "attention.attn.q";
   names.attention.key = "attention.attn.k";
@@ -79,6 +80,7 @@ constexpr BertNames MpnetNames() {
 constexpr BertNames NomicBertNames() {
   BertNames names = kBertNames;
   names.architecture = "nomic_bert";
+  names.task_prefixes = {"nomic_bert.", "bert."};
   names.position = "";
   names.embedding_norm = "emb_ln";
   names.layer = "encoder.layers.";
@@ -92,7 +94,7 @@ constexpr BertNames NomicBertNames() {
 constexpr BertNames GteNames() {
   BertNames names = kBertNames;
   names.architecture = "new";
-  names.task_prefix = "new.";
+  names.task_prefixes = {"new.", "gte."};
   names.position = "";
   names.attention = {.qkv = "attention.qkv_proj", .output = "attention.o_proj"};
   names.attention_norm = "attn_ln";
@@ -152,7 +154,7 @@ Result<std::unique_ptr<Encoder>> BertEncoder::Load(const ModelConfig& config,
 Status BertEncoder::ReadWeights(WeightReader& reader) {
   PERGOLA_ASSIGN_OR_RETURN(const BertNames* names, NamesOf(config_));
   const std::string prefix =
-      reader.FindPrefix({&names->task_prefix, 1}, std::string(names->word) + ".weight");
+      reader.FindPrefix(names->task_prefixes, std::string(names->word) + ".weight");
   PERGOLA_RETURN_IF_ERROR(ReadEmbeddings(reader, prefix));
   const std::string layers = prefix + std::string(names->layer);
   for (int64_t index = 0; index < config_.num_layers; ++index) {
@@ -161,7 +163,7 @@ Status BertEncoder::ReadWeights(WeightReader& reader) {
   }
   for (const Layer& layer : layers_) ffn_layers_.push_back(&layer.ffn);
   if (config_.positions == PositionKind::kRotary) {
-    rope_ = MakeRopeTable(config_.max_positions, config_.head_width, config_.rope);
+    rope_ = MakeRopeTable(ops_.threads(), config_.max_positions, config_.head_width, config_.rope);
   }
   owned_bytes_ = reader.owned_bytes() + (rope_.size() + distance_bias_.size()) * sizeof(float);
   return OkStatus();

@@ -108,10 +108,9 @@ Result<ModelConfig> ReadNomicBertConfig(const JsonObject& json) {
   config.attention_out_bias = config.qkv_bias;
   config.ffn_up_bias = json.Bool("mlp_fc1_bias").value_or(false);
   config.ffn_down_bias = json.Bool("mlp_fc2_bias").value_or(false);
-  config.positions = PositionKind::kRotary;
   PERGOLA_ASSIGN_OR_RETURN(config.rope,
                            ReadRope(json, json.Number("rotary_emb_base").value_or(1000)));
-  PERGOLA_RETURN_IF_ERROR(CheckRotaryHeads(json.name(), config));
+  PERGOLA_RETURN_IF_ERROR(PrepareRotary(json.name(), &config));
   return config;
 }
 
@@ -130,8 +129,7 @@ Result<ModelConfig> ReadGteConfig(const JsonObject& json) {
   config.qkv_bias = true;
   config.attention_out_bias = true;
   config.ffn_down_bias = true;
-  config.positions = PositionKind::kRotary;
-  PERGOLA_RETURN_IF_ERROR(CheckRotaryHeads(json.name(), config));
+  PERGOLA_RETURN_IF_ERROR(PrepareRotary(json.name(), &config));
   PERGOLA_ASSIGN_OR_RETURN(config.rope, ReadGteRope(json, config.head_width));
   return config;
 }
@@ -152,9 +150,8 @@ Result<ModelConfig> ReadNomicBertGguf(const GgufKeys& keys) {
   config.architecture = "nomic_bert";
   config.activation = kernels::Epilogue::kSilu;
   SetAllBiases(false, &config);
-  config.positions = PositionKind::kRotary;
   PERGOLA_ASSIGN_OR_RETURN(config.rope, ReadGgufRope(keys, 1000));
-  PERGOLA_RETURN_IF_ERROR(CheckRotaryHeads("GGUF", config));
+  PERGOLA_RETURN_IF_ERROR(PrepareRotary("GGUF", &config));
   return config;
 }
 

@@ -1,5 +1,6 @@
 #include "models/config_reader.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -125,10 +126,14 @@ Result<RopeParameters> ReadLayerTypeRope(const JsonObject& json, std::string_vie
   return parameters;
 }
 
-Status CheckRotaryHeads(const std::string& name, const ModelConfig& config) {
-  if (config.head_width % 2 == 0) return OkStatus();
-  return InvalidArgumentError(name + ": heads of width " + std::to_string(config.head_width) +
-                              " cannot be rotated: an odd number");
+Status PrepareRotary(const std::string& name, ModelConfig* config) {
+  if (config->head_width % 2 != 0) {
+    return InvalidArgumentError(name + ": heads of width " + std::to_string(config->head_width) +
+                                " cannot be rotated: an odd number");
+  }
+  config->positions = PositionKind::kRotary;
+  config->max_positions = std::min(config->max_positions, kMaxRotaryPositions);
+  return OkStatus();
 }
 
 Status ReadLayerTypes(const JsonObject& json, int64_t pattern, ModelConfig* config) {

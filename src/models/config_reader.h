@@ -21,6 +21,7 @@ inline constexpr int64_t kMaxWidth = 1 << 16;
 inline constexpr int64_t kMaxLayers = 1024;
 inline constexpr int64_t kMaxVocab = 1 << 24;
 inline constexpr int64_t kMaxPositions = 1 << 22;
+inline constexpr int64_t kMaxRotaryPositions = 1 << 17;
 
 // Keys of the same number, which differ between architectures.
 struct SizeKeys {
@@ -49,8 +50,9 @@ Result<RopeParameters> ReadRope(const JsonObject& json, double default_base);
 Result<RopeParameters> ReadLayerTypeRope(const JsonObject& json, std::string_view layer_type,
                                          double default_base);
 
-// INVALID_ARGUMENT when heads are of odd width: they cannot be rotated.
-Status CheckRotaryHeads(const std::string& name, const ModelConfig& config);
+// INVALID_ARGUMENT when heads are of odd width: they cannot be rotated. Caps max_positions at
+// kMaxRotaryPositions: the tables are made for all of them at load.
+Status PrepareRotary(const std::string& name, ModelConfig* config);
 
 // layer_is_full from `layer_types`; absent: every `pattern`-th layer is full.
 Status ReadLayerTypes(const JsonObject& json, int64_t pattern, ModelConfig* config);

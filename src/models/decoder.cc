@@ -102,9 +102,10 @@ Status DecoderEncoder::ReadRopeTables(WeightReader& reader) {
     PERGOLA_ASSIGN_OR_RETURN(rope.divisors,
                              reader.Vector(kGgufRopeDivisors, config_.head_width / 2));
   }
-  rope_ = MakeRopeTable(config_.max_positions, config_.head_width, rope);
+  rope_ = MakeRopeTable(ops_.threads(), config_.max_positions, config_.head_width, rope);
   if (config_.rope_local.base > 0) {
-    rope_sliding_ = MakeRopeTable(config_.max_positions, config_.head_width, config_.rope_local);
+    rope_sliding_ = MakeRopeTable(ops_.threads(), config_.max_positions, config_.head_width,
+                                  config_.rope_local);
   }
   return OkStatus();
 }

@@ -18,9 +18,8 @@ Result<ModelConfig> ReadPlainDecoder(const JsonObject& json, double default_rope
   config.attention_out_bias = config.qkv_bias;
   config.ffn_up_bias = json.Bool("mlp_bias").value_or(false);
   config.ffn_down_bias = config.ffn_up_bias;
-  config.positions = PositionKind::kRotary;
   PERGOLA_ASSIGN_OR_RETURN(config.rope, ReadRope(json, default_rope_base));
-  PERGOLA_RETURN_IF_ERROR(CheckRotaryHeads(json.name(), config));
+  PERGOLA_RETURN_IF_ERROR(PrepareRotary(json.name(), &config));
   config.causal = json.Bool("is_causal").value_or(true) &&
                   !json.Bool("use_bidirectional_attention").value_or(false);
   return config;
@@ -51,9 +50,8 @@ Result<ModelConfig> ReadPlainDecoderGguf(const GgufKeys& keys, std::string archi
   config.architecture = std::move(architecture);
   config.activation = kernels::Epilogue::kSilu;
   config.norm_epsilon = static_cast<float>(keys.FloatOr("attention.layer_norm_rms_epsilon", 1e-6));
-  config.positions = PositionKind::kRotary;
   PERGOLA_ASSIGN_OR_RETURN(config.rope, ReadGgufRope(keys, 1e4));
-  PERGOLA_RETURN_IF_ERROR(CheckRotaryHeads("GGUF", config));
+  PERGOLA_RETURN_IF_ERROR(PrepareRotary("GGUF", &config));
   config.causal = keys.BoolOr("attention.causal", true);
   config.qkv_bias = keys.source().Find("blk.0.attn_q.bias") != nullptr;
   config.attention_out_bias = keys.source().Find("blk.0.attn_output.bias") != nullptr;
@@ -68,7 +66,7 @@ Result<ModelConfig> ReadGemma3Config(const JsonObject& json) {
   ModelConfig config;
   config.architecture = "gemma3_text";
   PERGOLA_RETURN_IF_ERROR(ReadSizes(json, {}, &config));
-  PERGOLA_RETURN_IF_ERROR(CheckRotaryHeads(json.name(), config));
+  PERGOLA_RETURN_IF_ERROR(PrepareRotary(json.name(), &config));
   PERGOLA_ASSIGN_OR_RETURN(config.activation,
                            ReadActivation(json, "hidden_activation", "gelu_pytorch_tanh"));
   config.norm_epsilon = static_cast<float>(json.Number("rms_norm_eps").value_or(1e-6));
@@ -79,7 +77,6 @@ Result<ModelConfig> ReadGemma3Config(const JsonObject& json) {
   config.causal = !json.Bool("use_bidirectional_attention").value_or(false);
   PERGOLA_RETURN_IF_ERROR(
       RefuseSettings(json, {"attn_logit_softcapping", "rope_scaling", "attention_bias"}));
-  config.positions = PositionKind::kRotary;
   PERGOLA_ASSIGN_OR_RETURN(config.rope, ReadLayerTypeRope(json, "full_attention",
                                                           json.Number("rope_theta").value_or(1e6)));
   PERGOLA_ASSIGN_OR_RETURN(config.rope_local,

@@ -67,14 +67,13 @@ Result<ModelConfig> ReadEmbeddingGemma2Config(const JsonObject& root) {
   ModelConfig config;
   config.architecture = "embedding_gemma2";
   PERGOLA_RETURN_IF_ERROR(ReadSizes(json, {}, &config));
-  PERGOLA_RETURN_IF_ERROR(CheckRotaryHeads(json.name(), config));
+  PERGOLA_RETURN_IF_ERROR(PrepareRotary(json.name(), &config));
   config.max_positions = std::min(config.max_positions, kServingLimit);
   PERGOLA_ASSIGN_OR_RETURN(config.activation,
                            ReadActivation(json, "hidden_activation", "gelu_pytorch_tanh"));
   config.norm_epsilon = static_cast<float>(json.Number("rms_norm_eps").value_or(1e-6));
   config.attention_scale = 1.0f;
   PERGOLA_RETURN_IF_ERROR(RefuseSettings(json, {"attention_bias"}));
-  config.positions = PositionKind::kRotary;
   PERGOLA_ASSIGN_OR_RETURN(config.rope, ReadLayerTypeRope(json, "full_attention", 1e6));
   PERGOLA_ASSIGN_OR_RETURN(config.rope_local, ReadLayerTypeRope(json, "sliding_attention", 1e4));
   PERGOLA_RETURN_IF_ERROR(
@@ -128,8 +127,10 @@ Status EmbeddingGemma2Encoder::ReadWeights(WeightReader& reader) {
   PERGOLA_ASSIGN_OR_RETURN(final_norm_, reader.RmsNorm(prefix + "norm", width, false));
   PERGOLA_ASSIGN_OR_RETURN(
       output_, reader.Linear(prefix + "embedding_projection", config_.output_width, width, false));
-  rope_full_ = MakeRopeTable(config_.max_positions, config_.full_head_width, config_.rope);
-  rope_sliding_ = MakeRopeTable(config_.max_positions, config_.head_width, config_.rope_local);
+  rope_full_ =
+      MakeRopeTable(ops_.threads(), config_.max_positions, config_.full_head_width, config_.rope);
+  rope_sliding_ =
+      MakeRopeTable(ops_.threads(), config_.max_positions, config_.head_width, config_.rope_local);
   owned_bytes_ = reader.owned_bytes() + (rope_full_.size() + rope_sliding_.size()) * sizeof(float);
   return OkStatus();
 }

@@ -61,7 +61,7 @@ Result<ModelConfig> ReadModernBertConfig(const JsonObject& json) {
   ModelConfig config;
   config.architecture = "modernbert";
   PERGOLA_RETURN_IF_ERROR(ReadSizes(json, {}, &config));
-  PERGOLA_RETURN_IF_ERROR(CheckRotaryHeads(json.name(), config));
+  PERGOLA_RETURN_IF_ERROR(PrepareRotary(json.name(), &config));
   PERGOLA_ASSIGN_OR_RETURN(config.activation, ReadActivation(json, "hidden_activation", "gelu"));
   config.norm_epsilon = static_cast<float>(json.Number("norm_eps").value_or(1e-5));
   config.norm_bias = json.Bool("norm_bias").value_or(false);
@@ -69,7 +69,6 @@ Result<ModelConfig> ReadModernBertConfig(const JsonObject& json) {
   config.attention_out_bias = config.qkv_bias;
   config.ffn_up_bias = json.Bool("mlp_bias").value_or(false);
   config.ffn_down_bias = config.ffn_up_bias;
-  config.positions = PositionKind::kRotary;
   PERGOLA_ASSIGN_OR_RETURN(
       config.rope,
       ReadLayerTypeRope(json, "full_attention", json.Number("global_rope_theta").value_or(160000)));
@@ -92,7 +91,7 @@ Result<ModelConfig> ReadModernBertGguf(const GgufKeys& keys) {
   ModelConfig config;
   PERGOLA_RETURN_IF_ERROR(ReadGgufSizes(keys, &config));
   config.architecture = "modernbert";
-  PERGOLA_RETURN_IF_ERROR(CheckRotaryHeads("GGUF", config));
+  PERGOLA_RETURN_IF_ERROR(PrepareRotary("GGUF", &config));
   const std::string activation = keys.StringOr("hidden_activation", "gelu");
   if (activation == "silu") {
     config.activation = Epilogue::kSilu;
@@ -107,7 +106,6 @@ Result<ModelConfig> ReadModernBertGguf(const GgufKeys& keys) {
   config.attention_out_bias = keys.source().Find("blk.0.attn_output.bias") != nullptr;
   config.ffn_up_bias = keys.source().Find("blk.0.ffn_up.bias") != nullptr;
   config.ffn_down_bias = keys.source().Find("blk.0.ffn_down.bias") != nullptr;
-  config.positions = PositionKind::kRotary;
   PERGOLA_ASSIGN_OR_RETURN(config.rope, ReadGgufRope(keys, 160000));
   config.rope_local.base = keys.FloatOr("rope.freq_base_swa", 1e4);
   PERGOLA_RETURN_IF_ERROR(
@@ -145,8 +143,9 @@ Status ModernBertEncoder::ReadWeights(WeightReader& reader) {
   for (const Layer& layer : layers_) ffn_layers_.push_back(&layer.ffn);
   PERGOLA_ASSIGN_OR_RETURN(
       final_norm_, reader.Norm(prefix + std::string(names.final_norm), width, config_.norm_bias));
-  rope_ = MakeRopeTable(config_.max_positions, config_.head_width, config_.rope);
-  rope_sliding_ = MakeRopeTable(config_.max_positions, config_.head_width, config_.rope_local);
+  rope_ = MakeRopeTable(ops_.threads(), config_.max_positions, config_.head_width, config_.rope);
+  rope_sliding_ =
+      MakeRopeTable(ops_.threads(), config_.max_positions, config_.head_width, config_.rope_local);
   owned_bytes_ = reader.owned_bytes() + (rope_.size() + rope_sliding_.size()) * sizeof(float);
   return OkStatus();
 }

@@ -1,5 +1,6 @@
 #include "models/blocks/rope_table.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace pergola::models {
@@ -49,6 +50,23 @@ float Scale(float inverse_frequency, const RopeParameters& parameters) {
   const float smooth = (context / wavelength - low) / (high - low);
   return (1.0f - smooth) * (inverse_frequency / factor) + smooth * inverse_frequency;
 }
+
+std::vector<float> InverseFrequencies(int64_t head_width, const RopeParameters& parameters) {
+  const double log_base = PortableLog(parameters.base);
+  std::vector<float> frequencies;
+  for (int64_t k = 0; k < head_width / 2; ++k) {
+    const float exponent = static_cast<float>(2 * k) / static_cast<float>(head_width);
+    const float power = static_cast<float>(PortableExp(log_base * static_cast<double>(exponent)));
+    frequencies.push_back(Scale(1.0f / power, parameters));
+    if (!parameters.divisors.empty()) {
+      frequencies.back() /= parameters.divisors[static_cast<size_t>(k)];
+    }
+  }
+  return frequencies;
+}
+
+// Positions that a thread takes at a time.
+constexpr int64_t kChunk = 256;
 
 }  // namespace
 
@@ -105,25 +123,22 @@ double PortableLog(double x) {
   return power * kLn2High + (2 * ratio * (1 + sum) + power * kLn2Low);
 }
 
-std::vector<float> MakeRopeTable(int64_t positions, int64_t head_width,
+std::vector<float> MakeRopeTable(ThreadPool& threads, int64_t positions, int64_t head_width,
                                  const RopeParameters& parameters) {
-  const int64_t half = head_width / 2;
+  const std::vector<float> frequencies = InverseFrequencies(head_width, parameters);
+  const auto half = static_cast<int64_t>(frequencies.size());
   std::vector<float> table(static_cast<size_t>(positions * head_width));
-  const double log_base = PortableLog(parameters.base);
-  for (int64_t k = 0; k < half; ++k) {
-    const float exponent = static_cast<float>(2 * k) / static_cast<float>(head_width);
-    const float power = static_cast<float>(PortableExp(log_base * static_cast<double>(exponent)));
-    float inverse_frequency = Scale(1.0f / power, parameters);
-    if (!parameters.divisors.empty()) {
-      inverse_frequency /= parameters.divisors[static_cast<size_t>(k)];
-    }
-    for (int64_t position = 0; position < positions; ++position) {
-      const float angle = static_cast<float>(position) * inverse_frequency;
+  threads.ParallelFor((positions + kChunk - 1) / kChunk, [&](int64_t chunk) {
+    const int64_t end = std::min(positions, (chunk + 1) * kChunk);
+    for (int64_t position = chunk * kChunk; position < end; ++position) {
       float* row = table.data() + position * head_width;
-      row[k] = static_cast<float>(PortableCos(static_cast<double>(angle)));
-      row[half + k] = static_cast<float>(PortableSin(static_cast<double>(angle)));
+      for (int64_t k = 0; k < half; ++k) {
+        const float angle = static_cast<float>(position) * frequencies[static_cast<size_t>(k)];
+        row[k] = static_cast<float>(PortableCos(static_cast<double>(angle)));
+        row[half + k] = static_cast<float>(PortableSin(static_cast<double>(angle)));
+      }
     }
-  }
+  });
   return table;
 }
 

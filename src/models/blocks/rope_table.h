@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/thread_pool.h"
+
 namespace pergola::models {
 
 // How frequencies are changed for contexts longer than those of the first training.
@@ -32,8 +34,8 @@ struct RopeParameters {
 };
 
 // [positions, head_width] f32: row p holds W/2 cosines, then W/2 sines. `head_width` even,
-// parameters.base > 1.
-std::vector<float> MakeRopeTable(int64_t positions, int64_t head_width,
+// parameters.base > 1. Some 100 ns per value and thread: 0.2 s for 32,768 positions of 128 on one.
+std::vector<float> MakeRopeTable(ThreadPool& threads, int64_t positions, int64_t head_width,
                                  const RopeParameters& parameters);
 
 // Deterministic on every CPU; within 2 ulp (double) for |x| < 1e5 (sine, cosine) and for normal

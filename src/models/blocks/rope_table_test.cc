@@ -25,8 +25,9 @@ TEST(PortableMathTest, AgreesWithLibm) {
 }
 
 TEST(RopeTableTest, FirstRowIsTheIdentityAndColumnsAreUnitLength) {
+  ThreadPool threads(2);
   const int64_t width = 24;
-  const std::vector<float> table = MakeRopeTable(100, width, {.base = 1e4});
+  const std::vector<float> table = MakeRopeTable(threads, 100, width, {.base = 1e4});
   for (int64_t k = 0; k < width / 2; ++k) {
     EXPECT_EQ(table[k], 1.0f);
     EXPECT_EQ(table[width / 2 + k], 0.0f);
@@ -43,6 +44,7 @@ TEST(RopeTableTest, FirstRowIsTheIdentityAndColumnsAreUnitLength) {
 // Values of the reference library's llama3 rule for W = 16, base 1e4, factor 8, 1 and 4, context
 // 128 (inverse frequencies; the rest of the table is cosines and sines of multiples).
 TEST(RopeTableTest, ScalesLongWavelengthsAsLlama3Does) {
+  ThreadPool threads(2);
   const RopeParameters parameters{.base = 1e4,
                                   .scaling = RopeScaling::kLlama3,
                                   .factor = 8,
@@ -52,18 +54,19 @@ TEST(RopeTableTest, ScalesLongWavelengthsAsLlama3Does) {
   const std::vector<float> expected = {
       1.0f,           0.316227764f,    0.0427511781f,   0.00395284733f,
       0.00124999997f, 0.000395284733f, 0.000125000006f, 3.95284733e-05f};
-  const std::vector<float> table = MakeRopeTable(2, 16, parameters);
+  const std::vector<float> table = MakeRopeTable(threads, 2, 16, parameters);
   for (size_t k = 0; k < expected.size(); ++k) {
     EXPECT_NEAR(table[16 + 8 + k], std::sin(expected[k]), 1e-7) << k;
   }
 }
 
 TEST(RopeTableTest, DividesFrequencies) {
+  ThreadPool threads(2);
   const RopeParameters linear{.base = 1e4, .scaling = RopeScaling::kLinear, .factor = 4};
   const RopeParameters divided{.base = 1e4, .divisors = std::vector<float>(8, 4.0f)};
-  const std::vector<float> plain = MakeRopeTable(5, 16, {.base = 1e4});
+  const std::vector<float> plain = MakeRopeTable(threads, 5, 16, {.base = 1e4});
   for (const RopeParameters& parameters : {linear, divided}) {
-    const std::vector<float> table = MakeRopeTable(17, 16, parameters);
+    const std::vector<float> table = MakeRopeTable(threads, 17, 16, parameters);
     for (size_t k = 0; k < 16; ++k) EXPECT_EQ(table[16 * 16 + k], plain[4 * 16 + k]) << k;
   }
 }

@@ -87,6 +87,18 @@ def yes_no_logit(yes, no):
     return logit
 
 
+def colbert_head(model, directory):
+    """ColBERT keeps its linear layer in the model's file, as class HF_ColBERT."""
+    head = torch.nn.Linear(model.config.hidden_size, 16, bias=False)
+    generator = torch.Generator().manual_seed(98)
+    with torch.no_grad():
+        head.weight.copy_(torch.randn(head.weight.shape, generator=generator))
+    tensors = {f"bert.{name}": tensor for name, tensor in model.state_dict().items()}
+    safetensors.torch.save_file(tensors | {"linear.weight": head.weight.detach()},
+                                directory / "model.safetensors")
+    return {"colbert_linear": head}
+
+
 def bge_heads(model, directory):
     generator = torch.Generator().manual_seed(99)
     width = model.config.hidden_size
@@ -123,6 +135,16 @@ MODELS = {
     "bge-m3": Model(2005, "bert", lambda vocab: tf.XLMRobertaModel(tf.XLMRobertaConfig(
         vocab_size=vocab, type_vocab_size=1, pad_token_id=0, **small()), add_pooling_layer=False),
         pooling="cls", heads=bge_heads),
+    "colbert": Model(2012, "bert", lambda vocab: tf.BertModel(
+        tf.BertConfig(vocab_size=vocab, **small()), add_pooling_layer=False), modules=False,
+        extra_config={"architectures": ["HF_ColBERT"]}, heads=colbert_head),
+    "nomic-classifier": Model(
+        2013, "bert", classifier(tf.NomicBertForSequenceClassification, tf.NomicBertConfig,
+                                 ["a", "b"]), pairs=True, logits=sequence_logits),
+    "gte-reranker": Model(
+        2014, "bert", classifier(tf.GteForSequenceClassification, tf.GteConfig, ["score"],
+                                 type_vocab_size=2, pad_token_id=0), pairs=True,
+        logits=sequence_logits),
     "roberta-classifier": Model(
         2006, "roberta", classifier(tf.RobertaForSequenceClassification, tf.RobertaConfig,
                                     ["anger", "joy", "fear"], type_vocab_size=1, pad_token_id=1),
@@ -245,7 +267,7 @@ def make(name, model):
     config = json.loads((directory / "config.json").read_text()) | model.extra_config
     (directory / "config.json").write_text(json.dumps(config, indent=1, sort_keys=True))
     heads = model.heads(network, directory) if model.heads else {}
-    if model.logits is None:
+    if model.logits is None and model.modules:
         write_modules(directory, model, network.config.hidden_size)
     batch, facts = inputs(model, directory)
     run(model, network, heads, batch, facts, directory)
