@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tokenizers/bpe.h"
+#include "tokenizers/gguf_parts.h"
 #include "tokenizers/pipeline.h"
 #include "tokenizers/unicode.h"
 #include "tokenizers/wordpiece.h"
@@ -14,24 +15,6 @@ namespace pergola::tokenizers {
 namespace {
 
 constexpr std::string_view kSpaceMark = "\u2581";
-
-// Values of tokenizer.ggml.token_type.
-enum GgufTokenType : int64_t {
-  kNormal = 1,
-  kUnknown = 2,
-  kControl = 3,
-  kUserDefined = 4,
-  kUnused = 5,
-  kByte = 6,
-};
-
-struct GgufVocabulary {
-  const std::vector<std::string_view>* tokens = nullptr;
-  const std::vector<int64_t>* types = nullptr;  // null: all normal
-  const std::vector<float>* scores = nullptr;   // null: none
-
-  int64_t TypeOf(size_t id) const { return types != nullptr ? (*types)[id] : kNormal; }
-};
 
 Result<GgufVocabulary> ReadVocabulary(const formats::TensorSource& source) {
   GgufVocabulary vocabulary;
@@ -57,38 +40,6 @@ Result<GgufVocabulary> ReadVocabulary(const formats::TensorSource& source) {
       return InvalidArgumentError("tokenizer.ggml.tokens[" + std::to_string(id) +
                                   "] is not valid UTF-8");
     }
-  }
-  return vocabulary;
-}
-
-// The id under the first of `keys` that is there, or `default_id`; INVALID_ARGUMENT when it is
-// outside the vocabulary.
-Result<TokenId> ReadId(const formats::TensorSource& source, std::initializer_list<const char*> keys,
-                       int64_t default_id, size_t vocab_size) {
-  int64_t id = default_id;
-  const char* name = *keys.begin();
-  for (const char* key : keys) {
-    if (const auto value = source.GetInt(key)) {
-      id = *value;
-      name = key;
-      break;
-    }
-  }
-  if (id < 0 || static_cast<uint64_t>(id) >= vocab_size) {
-    return InvalidArgumentError(std::string(name) + " is " + std::to_string(id) +
-                                ", outside the vocabulary of " + std::to_string(vocab_size));
-  }
-  return static_cast<TokenId>(id);
-}
-
-Result<Vocabulary> MakeVocabulary(const std::vector<std::string>& pieces) {
-  size_t num_bytes = 0;
-  for (const std::string& piece : pieces) num_bytes += piece.size();
-  Vocabulary vocabulary;
-  vocabulary.Reserve(pieces.size(), num_bytes);
-  for (size_t id = 0; id < pieces.size(); ++id) {
-    PERGOLA_RETURN_IF_ERROR(
-        vocabulary.Add(pieces[id], static_cast<int64_t>(id)).WithContext("tokenizer.ggml.tokens"));
   }
   return vocabulary;
 }
@@ -148,7 +99,7 @@ Result<std::unique_ptr<Tokenizer>> MakeBert(const formats::TensorSource& source,
   for (const TokenId id : special) {
     parts.added_tokens.push_back({.content = pieces[static_cast<size_t>(id)], .special = true});
   }
-  PERGOLA_ASSIGN_OR_RETURN(Vocabulary vocabulary, MakeVocabulary(pieces));
+  PERGOLA_ASSIGN_OR_RETURN(Vocabulary vocabulary, MakeGgufVocabulary(pieces));
   WordPieceOptions options;
   options.unk_token = pieces[static_cast<size_t>(unk)];
   PERGOLA_ASSIGN_OR_RETURN(parts.model, WordPiece::Make(std::move(vocabulary), std::move(options)));
@@ -203,7 +154,7 @@ std::vector<ScoredMerge> FindMerges(const Vocabulary& vocabulary,
 Result<std::unique_ptr<TokenModel>> MakeScoredBpe(const std::vector<std::string>& pieces,
                                                   const std::vector<float>& scores,
                                                   const std::string& unk) {
-  PERGOLA_ASSIGN_OR_RETURN(Vocabulary vocabulary, MakeVocabulary(pieces));
+  PERGOLA_ASSIGN_OR_RETURN(Vocabulary vocabulary, MakeGgufVocabulary(pieces));
   const std::vector<ScoredMerge> scored = FindMerges(vocabulary, scores);
   std::vector<Merge> merges;
   merges.reserve(scored.size());
@@ -297,12 +248,44 @@ Result<std::unique_ptr<Tokenizer>> MakeLlama(const formats::TensorSource& source
 
 }  // namespace
 
+Result<TokenId> ReadId(const formats::TensorSource& source, std::initializer_list<const char*> keys,
+                       int64_t default_id, size_t vocab_size) {
+  int64_t id = default_id;
+  const char* name = *keys.begin();
+  for (const char* key : keys) {
+    if (const auto value = source.GetInt(key)) {
+      id = *value;
+      name = key;
+      break;
+    }
+  }
+  if (id < 0 || static_cast<uint64_t>(id) >= vocab_size) {
+    return InvalidArgumentError(std::string(name) + " is " + std::to_string(id) +
+                                ", outside the vocabulary of " + std::to_string(vocab_size));
+  }
+  return static_cast<TokenId>(id);
+}
+
+Result<Vocabulary> MakeGgufVocabulary(const std::vector<std::string>& pieces) {
+  size_t num_bytes = 0;
+  for (const std::string& piece : pieces) num_bytes += piece.size();
+  Vocabulary vocabulary;
+  vocabulary.Reserve(pieces.size(), num_bytes);
+  for (size_t id = 0; id < pieces.size(); ++id) {
+    PERGOLA_RETURN_IF_ERROR(
+        vocabulary.Add(pieces[id], static_cast<int64_t>(id)).WithContext("tokenizer.ggml.tokens"));
+  }
+  return vocabulary;
+}
+
 Result<std::unique_ptr<Tokenizer>> LoadTokenizerGguf(const formats::TensorSource& source) {
   const auto model = source.GetString("tokenizer.ggml.model");
   if (!model) return NotFoundError("the file has no vocabulary: tokenizer.ggml.model is missing");
   PERGOLA_ASSIGN_OR_RETURN(GgufVocabulary vocabulary, ReadVocabulary(source));
   if (*model == "bert") return MakeBert(source, vocabulary);
   if (*model == "llama") return MakeLlama(source, vocabulary);
+  if (*model == "gpt2") return MakeGgufByteLevel(source, vocabulary);
+  if (*model == "t5") return MakeGgufUnigram(source, vocabulary);
   return UnimplementedError("tokenizer.ggml.model '" + std::string(model->substr(0, 64)) +
                             "' is not supported");
 }

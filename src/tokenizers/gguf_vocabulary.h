@@ -12,7 +12,12 @@
 //   "llama"  SentencePiece BPE with scores. The merges that the Hugging Face tokenizer has are made
 //            again: every split of a piece into two pieces, by falling score of the whole, then by
 //            falling length of the left part.
-// Others are UNIMPLEMENTED.
+//   "gpt2"   byte-level BPE with merges. `tokenizer.ggml.pre` says how text is cut ("qwen2",
+//            "llama-bpe", "gpt-2", ...); where the tokenizer.json of those models has NFC, text is
+//            normalised too, which llama.cpp leaves out.
+//   "t5"     Unigram with scores and, as a rule, a compiled character map; text is cut as the
+//            reference library does for XLM-RoBERTa and T5.
+// Others, and other values of `pre`, are UNIMPLEMENTED.
 #pragma once
 
 #include <memory>

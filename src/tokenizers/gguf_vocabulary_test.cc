@@ -34,10 +34,13 @@ class FakeSource final : public formats::TensorSource {
   void SetText(const std::string& key, const std::string& value) {
     Set(key, std::string_view(texts_.emplace_back(value)));
   }
-  void SetTokens(const std::vector<std::string>& tokens) {
+  void SetStrings(const std::string& key, const std::vector<std::string>& values) {
     std::vector<std::string_view> views;
-    for (const std::string& token : tokens) views.push_back(texts_.emplace_back(token));
-    Set("tokenizer.ggml.tokens", std::move(views));
+    for (const std::string& value : values) views.push_back(texts_.emplace_back(value));
+    Set(key, std::move(views));
+  }
+  void SetTokens(const std::vector<std::string>& tokens) {
+    SetStrings("tokenizer.ggml.tokens", tokens);
   }
 
  private:
@@ -130,6 +133,41 @@ void ExpectEqual(const Tokenizer& ours, const Tokenizer& truth) {
   EXPECT_GE(count, 70);
 }
 
+// The same ids and segments, singly and in pairs, for the golden texts.
+void ExpectEqualIds(const Tokenizer& ours, const Tokenizer& truth) {
+  simdjson::dom::parser parser;
+  const simdjson::dom::array texts = parser.load(GoldenPath("texts.json"));
+  for (const simdjson::dom::element entry : texts) {
+    const std::string_view text = entry["text"];
+    Encoding got;
+    Encoding want;
+    ASSERT_TRUE(ours.Encode(text, {}, &got).ok());
+    ASSERT_TRUE(truth.Encode(text, {}, &want).ok());
+    ASSERT_EQ(got.ids, want.ids) << text;
+    EXPECT_EQ(*ours.Decode(got.ids, false), *truth.Decode(want.ids, false));
+    ASSERT_TRUE(ours.EncodePair(text, "b <mask> \u2122", {}, &got).ok());
+    ASSERT_TRUE(truth.EncodePair(text, "b <mask> \u2122", {}, &want).ok());
+    ASSERT_EQ(got.ids, want.ids) << text;
+  }
+}
+
+std::vector<int64_t> Base64(std::string_view text) {
+  static constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::vector<int64_t> bytes;
+  uint32_t bits = 0;
+  int num_bits = 0;
+  for (const char digit : text) {
+    if (digit == '=') break;
+    bits = bits << 6 | static_cast<uint32_t>(kDigits.find(digit));
+    num_bits += 6;
+    if (num_bits < 8) continue;
+    num_bits -= 8;
+    bytes.push_back(bits >> num_bits & 0xFF);
+  }
+  return bytes;
+}
+
 TEST(GgufVocabularyTest, BertGivesTheIdsOfTokenizerJson) {
   for (const char* path : {"tokenizers/bert_uncased.json", "tiny/bert/tokenizer.json"}) {
     SCOPED_TRACE(path);
@@ -219,7 +257,7 @@ TEST(GgufVocabularyTest, NamesTheKeyThatIsMissingOrWrong) {
   FakeSource empty;
   EXPECT_EQ(LoadTokenizerGguf(empty).status().code(), StatusCode::kNotFound);
   FakeSource other;
-  other.SetText("tokenizer.ggml.model", "t5");
+  other.SetText("tokenizer.ggml.model", "rwkv");
   other.SetTokens({"a"});
   EXPECT_EQ(LoadTokenizerGguf(other).status().code(), StatusCode::kUnimplemented);
 
@@ -238,6 +276,112 @@ TEST(GgufVocabularyTest, NamesTheKeyThatIsMissingOrWrong) {
   EXPECT_NE(message().find("'a' is listed twice"), std::string::npos);
   source.SetTokens({"a", "\xff"});
   EXPECT_NE(message().find("tokens[1] is not valid UTF-8"), std::string::npos);
+}
+
+// A byte-level vocabulary as the converter writes it: tokens and merges of `path`.
+FakeSource ByteLevelSource(const std::string& path, const Tokenizer& truth, const char* pre) {
+  simdjson::dom::parser parser;
+  const simdjson::dom::element json = parser.load(path);
+  std::vector<std::string> tokens = TokensOf(truth);
+  std::vector<int64_t> types(tokens.size(), 1);
+  for (const simdjson::dom::element token : json["added_tokens"].get_array()) {
+    types[size_t{uint64_t{token["id"]}}] = bool{token["special"]} ? 3 : 4;
+  }
+  std::vector<std::string> merges;
+  for (const simdjson::dom::element merge : json["model"]["merges"].get_array()) {
+    merges.push_back(std::string(std::string_view(merge.at(0))) + " " +
+                     std::string(std::string_view(merge.at(1))));
+  }
+  FakeSource source;
+  source.SetText("tokenizer.ggml.model", "gpt2");
+  source.SetText("tokenizer.ggml.pre", pre);
+  source.SetTokens(tokens);
+  source.SetStrings("tokenizer.ggml.merges", merges);
+  source.Set("tokenizer.ggml.token_type", std::move(types));
+  return source;
+}
+
+TEST(GgufVocabularyTest, ByteLevelGivesTheIdsOfTokenizerJson) {
+  struct Case {
+    const char* path;
+    const char* pre;
+    const char* bos;
+    const char* eos;
+  };
+  const Case cases[] = {{"tiny/qwen3-embed/tokenizer.json", "qwen2", nullptr, "<|endoftext|>"},
+                        {"tiny/llama/tokenizer.json", "llama-bpe", "<|begin_of_text|>", nullptr},
+                        {"tiny/roberta/tokenizer.json", "roberta-bpe", "<s>", "</s>"},
+                        {"tiny/modernbert/tokenizer.json", "modern-bert", "[CLS]", "[SEP]"},
+                        {"tokenizers/byte_level_gpt2.json", "gpt-2", nullptr, nullptr},
+                        {"tokenizers/byte_level_default.json", "default", nullptr, nullptr}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.path);
+    const auto truth = Load(GoldenPath(c.path));
+    ASSERT_NE(truth, nullptr);
+    FakeSource source = ByteLevelSource(GoldenPath(c.path), *truth, c.pre);
+    if (std::string_view(c.pre).find("bert") != std::string_view::npos) {
+      source.SetText("general.architecture", "bert");
+    }
+    if (c.bos != nullptr) {
+      source.Set("tokenizer.ggml.bos_token_id", int64_t{truth->TokenToId(c.bos)});
+      source.Set("tokenizer.ggml.add_bos_token", true);
+    }
+    if (c.eos != nullptr) {
+      source.Set("tokenizer.ggml.eos_token_id", int64_t{truth->TokenToId(c.eos)});
+      source.Set("tokenizer.ggml.add_eos_token", true);
+    }
+    const auto ours = LoadTokenizerGguf(source);
+    ASSERT_TRUE(ours.ok()) << ours.status().ToString();
+    EXPECT_EQ((*ours)->kind(), "bpe");
+    ExpectEqualIds(**ours, *truth);
+  }
+}
+
+TEST(GgufVocabularyTest, RefusesPreTokenisersThatItDoesNotKnow) {
+  const std::string path = GoldenPath("tokenizers/byte_level_gpt2.json");
+  const auto truth = Load(path);
+  ASSERT_NE(truth, nullptr);
+  const Status status = LoadTokenizerGguf(ByteLevelSource(path, *truth, "tekken")).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(status.message(), "tokenizer.ggml.pre 'tekken' is not supported");
+}
+
+TEST(GgufVocabularyTest, UnigramGivesTheIdsOfTokenizerJson) {
+  const std::string path = GoldenPath("tokenizers/unigram_xlm.json");
+  const auto truth = Load(path);
+  ASSERT_NE(truth, nullptr);
+  simdjson::dom::parser parser;
+  const simdjson::dom::element json = parser.load(path);
+  std::vector<std::string> tokens;
+  std::vector<float> scores;
+  std::vector<int64_t> types;
+  for (const simdjson::dom::element entry : json["model"]["vocab"].get_array()) {
+    tokens.emplace_back(std::string_view(entry.at(0)));
+    scores.push_back(static_cast<float>(double{entry.at(1)}));
+    const size_t count = tokens.size();
+    types.push_back(count == 1 || count == 3 ? 3 : count == 4 ? 2 : 1);
+  }
+  tokens.emplace_back("<mask>");
+  scores.push_back(0);
+  types.push_back(3);
+  tokens.emplace_back("[PAD99]");  // filled up
+  scores.push_back(-10000);
+  types.push_back(5);
+  FakeSource source;
+  source.SetText("tokenizer.ggml.model", "t5");
+  source.SetText("general.architecture", "bert");
+  source.SetTokens(tokens);
+  source.Set("tokenizer.ggml.scores", std::move(scores));
+  source.Set("tokenizer.ggml.token_type", std::move(types));
+  source.Set("tokenizer.ggml.bos_token_id", int64_t{0});
+  source.Set("tokenizer.ggml.eos_token_id", int64_t{2});
+  source.Set("tokenizer.ggml.unknown_token_id", int64_t{3});
+  source.Set("tokenizer.ggml.precompiled_charsmap",
+             Base64(std::string_view(json["normalizer"]["precompiled_charsmap"])));
+  const auto ours = LoadTokenizerGguf(source);
+  ASSERT_TRUE(ours.ok()) << ours.status().ToString();
+  EXPECT_EQ((*ours)->kind(), "unigram");
+  ExpectEqualIds(**ours, *truth);
 }
 
 // With the real Gemma vocabulary: what SentencePiece ranks is what the merges of tokenizer.json

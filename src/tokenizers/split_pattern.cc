@@ -83,6 +83,11 @@ constexpr WordRules kQwen2 = {.max_digits = 1};
 constexpr WordRules kQwen35 = {.max_digits = 1, .marks_are_letters = true};
 constexpr WordRules kO200k = {.max_digits = 3, .cased = true};
 
+template <WordRules kRules>
+std::unique_ptr<SplitPattern> MakeWords() {
+  return std::make_unique<WordPattern<kRules>>();
+}
+
 constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
 
 template <typename InClass>
@@ -102,16 +107,11 @@ struct KnownRegex {
 
 // Expressions of published tokenizer.json files, and of llama.cpp's table of pre-tokenisers.
 constexpr KnownRegex kKnownRegexes[] = {
-    {R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
-     [] { return MakeGpt2Pattern(); }},
-    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     []() -> std::unique_ptr<SplitPattern> { return std::make_unique<WordPattern<kLlama3>>(); }},
-    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     []() -> std::unique_ptr<SplitPattern> { return std::make_unique<WordPattern<kQwen2>>(); }},
-    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     []() -> std::unique_ptr<SplitPattern> { return std::make_unique<WordPattern<kQwen35>>(); }},
-    {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     []() -> std::unique_ptr<SplitPattern> { return std::make_unique<WordPattern<kO200k>>(); }},
+    {kGpt2Regex, [] { return MakeGpt2Pattern(); }},
+    {kLlama3Regex, MakeWords<kLlama3>},
+    {kQwen2Regex, MakeWords<kQwen2>},
+    {kQwen35Regex, MakeWords<kQwen35>},
+    {kO200kRegex, MakeWords<kO200k>},
     {R"( {2,})", [] { return MakeRun([](char32_t c) { return c == U' '; }, 2, kUnlimited); }},
     {R"( +)", [] { return MakeRun([](char32_t c) { return c == U' '; }, 1, kUnlimited); }},
     {R"(\s+)", [] { return MakeRun(IsRegexSpace, 1, kUnlimited); }},
@@ -157,6 +157,6 @@ std::unique_ptr<SplitPattern> MakeStringPattern(std::string text) {
   return std::make_unique<StringPattern>(std::move(text));
 }
 
-std::unique_ptr<SplitPattern> MakeGpt2Pattern() { return std::make_unique<WordPattern<kGpt2>>(); }
+std::unique_ptr<SplitPattern> MakeGpt2Pattern() { return MakeWords<kGpt2>(); }
 
 }  // namespace pergola::tokenizers

@@ -43,7 +43,9 @@ Unigram::Unigram(Vocabulary vocabulary, std::vector<double> scores, const Unigra
       unk_(options.unk),
       byte_fallback_(options.byte_fallback) {
   unk_score_ = std::numeric_limits<double>::infinity();
-  for (const double score : scores_) unk_score_ = std::min(unk_score_, score);
+  for (size_t id = 0; id < scores_.size(); ++id) {
+    if (vocabulary_.Has(static_cast<TokenId>(id))) unk_score_ = std::min(unk_score_, scores_[id]);
+  }
   unk_score_ -= kUnknownPenalty;
   static constexpr char kDigits[] = "0123456789ABCDEF";
   for (size_t byte = 0; byte < byte_ids_.size(); ++byte) {

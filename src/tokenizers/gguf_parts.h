@@ -1,0 +1,50 @@
+// What the kinds of GGUF vocabularies share; gguf_vocabulary.h is the face of it.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/tensor_source.h"
+#include "tokenizers/tokenizer.h"
+#include "tokenizers/vocabulary.h"
+
+namespace pergola::tokenizers {
+
+// Values of tokenizer.ggml.token_type.
+enum GgufTokenType : int64_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6,
+};
+
+// Views of the source's metadata, which must outlive it.
+struct GgufVocabulary {
+  const std::vector<std::string_view>* tokens = nullptr;
+  const std::vector<int64_t>* types = nullptr;  // null: all normal
+  const std::vector<float>* scores = nullptr;   // null: none
+
+  int64_t TypeOf(size_t id) const { return types != nullptr ? (*types)[id] : kNormal; }
+};
+
+// The id under the first of `keys` that is there, or `default_id`; INVALID_ARGUMENT when it is
+// outside the vocabulary.
+Result<TokenId> ReadId(const formats::TensorSource& source, std::initializer_list<const char*> keys,
+                       int64_t default_id, size_t vocab_size);
+
+// Ids are places in `pieces`.
+Result<Vocabulary> MakeGgufVocabulary(const std::vector<std::string>& pieces);
+
+// Models "gpt2" and "t5".
+Result<std::unique_ptr<Tokenizer>> MakeGgufByteLevel(const formats::TensorSource& source,
+                                                     const GgufVocabulary& gguf);
+Result<std::unique_ptr<Tokenizer>> MakeGgufUnigram(const formats::TensorSource& source,
+                                                   const GgufVocabulary& gguf);
+
+}  // namespace pergola::tokenizers
