@@ -71,8 +71,14 @@ INSTANTIATE_TEST_SUITE_P(PerIsa, EqualityTest, ::testing::ValuesIn(testing::Test
 TEST_P(EqualityTest, Linear) {
   Random random(1);
   const int64_t rows = GetParam() == "reference" ? 20 : 120;  // it is slow, and plain
-  for (DType dtype :
-       {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ6_K}) {
+  struct Kind {
+    DType dtype;
+    bool feed_forward;
+  };
+  for (const auto [dtype, feed_forward] :
+       {Kind{DType::kF32, false}, Kind{DType::kF16, false}, Kind{DType::kBF16, false},
+        Kind{DType::kQ8_0, false}, Kind{DType::kQ4_0, false}, Kind{DType::kQ4_0, true},
+        Kind{DType::kQ6_K, false}}) {
     for (auto [outputs, inputs] : {std::pair<int64_t, int64_t>{200, 768}, {37, 256}}) {
       SCOPED_TRACE(std::string(DTypeName(dtype)) + " N " + std::to_string(outputs));
       const OwnedTensor weight(random, dtype, outputs, inputs);
@@ -81,7 +87,7 @@ TEST_P(EqualityTest, Linear) {
       const OwnedMatrix initial = OwnedMatrix::Of(random, rows, outputs);
       std::vector<std::unique_ptr<LinearWeight>> weights;  // by the number of threads - 1
       for (const auto& ops : sets_) {
-        auto prepared = ops->PrepareLinear(weight.view(), {});
+        auto prepared = ops->PrepareLinear(weight.view(), {.feed_forward = feed_forward});
         ASSERT_TRUE(prepared.ok()) << prepared.status().ToString();
         weights.push_back(std::move(prepared).value());
       }

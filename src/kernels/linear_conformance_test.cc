@@ -37,6 +37,35 @@ std::vector<double> RowNorms(const TensorView& weight) {
   return norms;
 }
 
+// How a class of products rounds activations: of "q4_0 x i16-row (i8-block in feed-forward), avx2"
+// one or the other.
+std::string RowsOf(const std::string& numeric_class, bool feed_forward) {
+  const size_t bracket = numeric_class.find(" (");
+  if (bracket == std::string::npos) return numeric_class;
+  return feed_forward ? numeric_class.substr(bracket) : numeric_class.substr(0, bracket);
+}
+
+// Norm of what rounding takes from a row of activations, at most.
+double RoundingBound(const std::string& rows, const float* x, int64_t inputs) {
+  const auto is = [&](const char* name) { return rows.find(name) != std::string::npos; };
+  const auto largest_of = [&](int64_t begin, int64_t end) {
+    float largest = 0;
+    for (int64_t i = begin; i < end; ++i) largest = std::max(largest, std::abs(x[i]));
+    return static_cast<double>(largest);
+  };
+  // Half a step of the largest value / 32767 or 127.
+  if (is("i16-row")) return largest_of(0, inputs) / 32767 / 2 * std::sqrt(double(inputs));
+  if (is("i8-block")) {
+    double square = 0;
+    for (int64_t block = 0; block < inputs; block += 32) {
+      square += 32 * std::pow(largest_of(block, block + 32) / 127 / 2, 2);
+    }
+    return std::sqrt(square);
+  }
+  if (is("bf16-row")) return Norm(x, inputs) / 256;  // half a step of seven bits and a hidden one
+  return 0;
+}
+
 // Slope of the steepest epilogue, which stretches errors of the sum.
 constexpr double kMaxSlope = 1.13;
 
@@ -46,6 +75,7 @@ struct LinearCase {
   bool with_bias = false;
   int64_t padding = 0;  // of the strides
   ActivationPrecision activations = ActivationPrecision::kAuto;
+  bool feed_forward = false;
 };
 
 class LinearConformanceTest : public testing::KernelSetTest {
@@ -61,7 +91,7 @@ class LinearConformanceTest : public testing::KernelSetTest {
     OwnedMatrix actual = OwnedMatrix::Of(random, c.rows, c.outputs, c.outputs + c.padding);
     OwnedMatrix expected = OwnedMatrix::Copy(actual.view());
 
-    const LinearOptions options{.activations = c.activations};
+    const LinearOptions options{.activations = c.activations, .feed_forward = c.feed_forward};
     auto prepared = set_->PrepareLinear(weight.view(), options);
     auto oracle_prepared = oracle_->PrepareLinear(weight.view(), options);
     ASSERT_TRUE(prepared.ok()) << prepared.status().ToString();
@@ -73,20 +103,12 @@ class LinearConformanceTest : public testing::KernelSetTest {
     set_->Linear(x.view(), **prepared, used_bias, c.epilogue, actual.view());
     oracle_->Linear(x.view(), **oracle_prepared, used_bias, c.epilogue, expected.view());
 
-    const bool i16_rows =
-        set_->numeric_class(dtype, c.activations).find("i16-row") != std::string::npos;
+    const std::string rows = RowsOf(set_->numeric_class(dtype, c.activations), c.feed_forward);
     const std::vector<double> norms = RowNorms(weight.view());
     EXPECT_TRUE(Within(actual.view(), expected.view(), [&](int64_t row, int64_t col) {
       const double weight_norm = norms[static_cast<size_t>(col)];
       double bound = DotProductBound(c.inputs, Norm(x.view().row(row), c.inputs), weight_norm);
-      if (i16_rows) {
-        // Each activation is off by half a step of the row's largest value / 32767.
-        float largest = 0;
-        for (int64_t i = 0; i < c.inputs; ++i) {
-          largest = std::max(largest, std::abs(x.view().row(row)[i]));
-        }
-        bound += largest / 32767 / 2 * weight_norm * std::sqrt(static_cast<double>(c.inputs));
-      }
+      bound += RoundingBound(rows, x.view().row(row), c.inputs) * weight_norm;
       return kMaxSlope * bound + 8 * kEpsilon * (2 + std::abs(expected.view().row(row)[col]));
     }));
     EXPECT_TRUE(actual.MarkersIntact());
@@ -105,6 +127,9 @@ TEST_P(LinearConformanceTest, EveryTypeAndRowCount) {
       Check(dtype, {.rows = rows, .outputs = 50, .inputs = 256});
     }
   }
+  for (int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 25, 97}) {
+    Check(DType::kQ4_0, {.rows = rows, .outputs = 150, .inputs = 256, .feed_forward = true});
+  }
 }
 
 // Several K blocks, a last one that is shorter, and panels that are mostly padding.
@@ -116,6 +141,10 @@ TEST_P(LinearConformanceTest, DeepAndNarrowProducts) {
       Check(dtype, {.rows = rows, .outputs = 160, .inputs = 800});
       Check(dtype, {.rows = rows, .outputs = 33, .inputs = 32});
     }
+  }
+  for (int64_t rows : {1, 3, 20}) {
+    Check(DType::kQ4_0, {.rows = rows, .outputs = 17, .inputs = 3072, .feed_forward = true});
+    Check(DType::kQ4_0, {.rows = rows, .outputs = 33, .inputs = 32, .feed_forward = true});
   }
   for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     for (int64_t inputs : {1, 2, 7, 257, 1001}) {
@@ -141,8 +170,11 @@ TEST_P(LinearConformanceTest, EveryEpilogueWithBiasAndStrides) {
 }
 
 TEST_P(LinearConformanceTest, F32ActivationsAreTheReferenceMode) {
-  for (DType dtype : {DType::kQ8_0, DType::kQ4_0}) {
-    EXPECT_EQ(set_->numeric_class(dtype, ActivationPrecision::kF32).find("i16"), std::string::npos);
+  for (DType dtype : {DType::kQ8_0, DType::kQ4_0, DType::kBF16}) {
+    if (GetParam() != "reference") {
+      EXPECT_NE(set_->numeric_class(dtype, ActivationPrecision::kF32).find(" x f32, "),
+                std::string::npos);
+    }
     Check(dtype,
           {.rows = 9, .outputs = 48, .inputs = 640, .activations = ActivationPrecision::kF32});
   }

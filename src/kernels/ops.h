@@ -28,6 +28,9 @@ namespace pergola::kernels {
 
 struct LinearOptions {
   ActivationPrecision activations = ActivationPrecision::kAuto;
+  // A weight of a feed-forward block: under 4-bit weights kAuto may round its activations to 8
+  // bits, which those of attention and of the layers after pooling don't bear (docs/numerics.md).
+  bool feed_forward = false;
 };
 
 struct AttentionOptions {

@@ -20,6 +20,20 @@ constexpr int64_t kItemValues = 16384;
 // Multiply-adds that an attention item does at least: some 5 us.
 constexpr int64_t kItemMultiplyAdds = 200'000;
 
+std::string_view RowFormatName(RowFormat format) {
+  switch (format) {
+    case RowFormat::kF32:
+      break;
+    case RowFormat::kI16Row:
+      return "i16-row";
+    case RowFormat::kI8Block:
+      return "i8-block";
+    case RowFormat::kBF16Row:
+      return "bf16-row";
+  }
+  return "f32";
+}
+
 class CpuOps final : public Ops {
  public:
   CpuOps(const InstructionSet& isa, int num_threads)
@@ -33,7 +47,14 @@ class CpuOps final : public Ops {
     for (char& letter : text) {
       if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
     }
-    text += TakesI16Rows(PanelFormatOf(dtype, activations)) ? " x i16-row, " : " x f32, ";
+    const auto rows = [&](bool feed_forward) {
+      return RowFormatOf(PanelFormatOf(dtype, {activations, feed_forward}, *isa_.table));
+    };
+    text.append(" x ").append(RowFormatName(rows(false)));
+    if (rows(true) != rows(false)) {
+      text.append(" (").append(RowFormatName(rows(true))).append(" in feed-forward)");
+    }
+    text += ", ";
     return text.append(isa_.name);
   }
 
@@ -41,7 +62,7 @@ class CpuOps final : public Ops {
                                                       const LinearOptions& options) override {
     PERGOLA_RETURN_IF_ERROR(CheckLinearWeight(weight));
     return std::unique_ptr<LinearWeight>(std::make_unique<PanelWeight>(
-        weight, PanelFormatOf(weight.dtype, options.activations), pool_.num_threads()));
+        weight, PanelFormatOf(weight.dtype, options, *isa_.table), pool_.num_threads()));
   }
 
   void Linear(ConstF32Matrix x, const LinearWeight& weight, const float* bias, Epilogue epilogue,
@@ -81,7 +102,8 @@ class CpuOps final : public Ops {
     return thread_scratch_[static_cast<size_t>(thread)].as<T>();
   }
 
-  void QuantiseRows(ConstF32Matrix x);
+  // Brings x into `format` and fills in what a task says of its rows.
+  void PrepareRows(ConstF32Matrix x, RowFormat format, LinearTask& task);
   void GatherRow(const TensorView& table, int32_t id, float scale, bool accumulate, float* scratch,
                  float* y) const;
   void PackKeysAndValues(ConstF32Matrix k, ConstF32Matrix v, const RaggedView& batch,
@@ -90,22 +112,61 @@ class CpuOps final : public Ops {
   InstructionSet isa_;
   ThreadPool pool_;
   std::vector<AlignedBuffer> thread_scratch_;
-  AlignedBuffer i16_rows_;
+  // Activations of a product as i16, i8 or bf16, and their scales.
+  AlignedBuffer rows_;
   AlignedBuffer row_scales_;
+  AlignedBuffer block_starts_;
   // Per sequence and in it per key/value head, as AttentionTask says.
   AlignedBuffer packed_keys_;
   AlignedBuffer packed_values_;
   AttentionPlan attention_plan_;
 };
 
-void CpuOps::QuantiseRows(ConstF32Matrix x) {
-  int16_t* rows = i16_rows_.Reserve<int16_t>(x.rows * x.cols);
-  float* scales = row_scales_.Reserve<float>(x.rows);
-  ForRowChunks(x.rows, x.cols, [&](int64_t begin, int64_t end, int) {
-    for (int64_t row = begin; row < end; ++row) {
-      isa_.table->quantise_row(x.row(row), x.cols, rows + row * x.cols, scales + row);
+void CpuOps::PrepareRows(ConstF32Matrix x, RowFormat format, LinearTask& task) {
+  const KernelTable& table = *isa_.table;
+  const auto for_rows = [&](const auto& prepare) {
+    ForRowChunks(x.rows, x.cols, [&](int64_t begin, int64_t end, int) {
+      for (int64_t row = begin; row < end; ++row) prepare(row);
+    });
+  };
+  task.a_stride = x.cols;
+  switch (format) {
+    case RowFormat::kF32:
+      task.a = x.data;
+      task.a_stride = x.stride;
+      return;
+    case RowFormat::kI16Row: {
+      int16_t* rows = rows_.Reserve<int16_t>(x.rows * x.cols);
+      float* scales = row_scales_.Reserve<float>(x.rows);
+      for_rows([&](int64_t row) {
+        table.quantise_row(x.row(row), x.cols, rows + row * x.cols, scales + row);
+      });
+      task.row_scale = scales;
+      break;
     }
-  });
+    case RowFormat::kI8Block: {
+      const int64_t blocks = x.cols / kBlock;
+      int8_t* rows = rows_.Reserve<int8_t>(x.rows * x.cols);
+      float* scales = row_scales_.Reserve<float>(x.rows * blocks);
+      int32_t* starts = block_starts_.Reserve<int32_t>(x.rows * blocks);
+      for_rows([&](int64_t row) {
+        table.quantise_blocks(x.row(row), x.cols, rows + row * x.cols,
+                              {scales + row * blocks, starts + row * blocks});
+      });
+      task.block_scale = scales;
+      task.block_start = starts;
+      break;
+    }
+    case RowFormat::kBF16Row: {
+      task.a_stride = x.cols + x.cols % 2;
+      uint16_t* rows = rows_.Reserve<uint16_t>(x.rows * task.a_stride);
+      for_rows([&](int64_t row) {
+        table.round_to_bf16(x.row(row), x.cols, rows + row * task.a_stride);
+      });
+      break;
+    }
+  }
+  task.a = rows_.data();
 }
 
 void CpuOps::Linear(ConstF32Matrix x, const LinearWeight& weight, const float* bias,
@@ -113,14 +174,7 @@ void CpuOps::Linear(ConstF32Matrix x, const LinearWeight& weight, const float* b
   const PanelWeight& panels = static_cast<const PanelWeight&>(weight);
   PERGOLA_DCHECK(x.cols == panels.inputs() && y.cols == panels.outputs() && x.rows == y.rows);
   LinearTask common = {};
-  common.a = x.data;
-  common.a_stride = x.stride;
-  if (TakesI16Rows(panels.format())) {
-    QuantiseRows(x);
-    common.a = i16_rows_.data();
-    common.a_stride = x.cols;
-    common.row_scale = row_scales_.as<float>();
-  }
+  PrepareRows(x, RowFormatOf(panels.format()), common);
   common.panels = panels.panels();
   common.panel_bytes = panels.panel_bytes();
   common.inputs = panels.inputs();

@@ -36,14 +36,51 @@ enum class PanelFormat {
   // The same 512 values as nibbles + 8: byte i holds value i (low) and value 256 + i (high). 288
   // bytes.
   kQ4Blocks,
+  // The same blocks for byte products: byte [4 fours][n][4] holds value 4 * four + i (low) and 16
+  // further (high), then f16 scales [n]. 288 bytes.
+  kQ4Fours,
+  kBF16Pairs,  // u16 [K / 2, rounded up][n][2]
 };
-inline constexpr int kNumPanelFormats = 5;
+inline constexpr int kNumPanelFormats = 7;
+
+// How the activations lie that a format is multiplied with.
+enum class RowFormat {
+  kF32,
+  kI16Row,   // i16 and one scale per row
+  kI8Block,  // i8, and per block of 32 a scale
+  kBF16Row,  // rounded to bf16; an odd K is filled up with a zero
+};
+constexpr RowFormat RowFormatOf(PanelFormat format) {
+  switch (format) {
+    case PanelFormat::kQ8Blocks:
+    case PanelFormat::kQ4Blocks:
+      return RowFormat::kI16Row;
+    case PanelFormat::kQ4Fours:
+      return RowFormat::kI8Block;
+    case PanelFormat::kBF16Pairs:
+      return RowFormat::kBF16Row;
+    case PanelFormat::kF32:
+    case PanelFormat::kF16:
+    case PanelFormat::kBF16:
+      break;
+  }
+  return RowFormat::kF32;
+}
+
+// Scales of the blocks of one row of bytes, and -8 times the sum of each: a nibble stands for its
+// value less 8.
+struct BlockScales {
+  float* scale;
+  int32_t* start;
+};
 
 // y[r, n] = epilogue(sum over k of a[r, k] * w[k, n], bias[n]) for some rows and some panels.
 struct LinearTask {
-  const void* a;  // f32 rows, or i16 rows for the block formats; row 0 of the matrix
+  const void* a;  // rows of RowFormatOf(the weight's format); row 0 of the matrix
   int64_t a_stride;
-  const float* row_scale;   // [T] for i16 rows, else null
+  const float* row_scale;    // [T] for i16 rows, else null
+  const float* block_scale;  // [T, K / 32] for i8 blocks, else null
+  const int32_t* block_start;
   const std::byte* panels;  // panel 0 of the weight
   int64_t panel_bytes;
   int64_t inputs;   // K
@@ -112,10 +149,15 @@ enum class PeakKind {
 inline constexpr int kNumPeakKinds = 4;
 
 struct KernelTable {
-  // Products, by PanelFormat.
+  // Products, by PanelFormat. kQ4Fours and kBF16Pairs are null where their instructions are
+  // missing.
   void (*linear[kNumPanelFormats])(const LinearTask& task);
   // i16 row of `count` values (a multiple of 32) with x ~ q * scale, |q| <= 32767.
   void (*quantise_row)(const float* x, int64_t count, int16_t* q, float* scale);
+  // The same to i8, |q| <= 127, block by block of 32; null without kQ4Fours.
+  void (*quantise_blocks)(const float* x, int64_t count, int8_t* q, BlockScales scales);
+  // Nearest even, subnormals to zero; null without kBF16Pairs. `count` values, then a zero if odd.
+  void (*round_to_bf16)(const float* x, int64_t count, uint16_t* rounded);
 
   void (*layer_norm)(const NormTask& task, int64_t row_begin, int64_t row_end);
   void (*rms_norm)(const NormTask& task, int64_t row_begin, int64_t row_end);

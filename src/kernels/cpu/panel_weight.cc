@@ -91,22 +91,53 @@ void PackQ4Panel(const TensorView& weight, int64_t first_output, int64_t columns
   }
 }
 
+void PackQ4FoursPanel(const TensorView& weight, int64_t first_output, int64_t columns,
+                      std::byte* panel) {
+  const int64_t blocks = weight.cols() / kBlock;
+  for (int64_t block = 0; block < blocks; ++block) {
+    std::byte* scales = panel + kPanelBlockValues / 2;
+    for (int64_t column = 0; column < columns; ++column) {
+      // The checkpoint's byte i holds value i (low) and value 16 + i (high), as the panel's do.
+      const std::byte* source = weight.row(first_output + column) + block * kQ4BlockBytes;
+      std::memcpy(scales + column * 2, source, 2);
+      for (int64_t four = 0; four < kBlock / 8; ++four) {
+        std::memcpy(panel + (four * kPanelCols + column) * 4, source + 2 + four * 4, 4);
+      }
+    }
+    panel = scales + kPanelCols * 2;
+  }
+}
+
+void PackPairsPanel(const TensorView& weight, int64_t first_output, int64_t columns,
+                    uint16_t* panel) {
+  const int64_t inputs = weight.cols();
+  std::memset(panel, 0, static_cast<size_t>(PanelBytes(PanelFormat::kBF16Pairs, inputs)));
+  for (int64_t column = 0; column < columns; ++column) {
+    const std::byte* row = weight.row(first_output + column);
+    for (int64_t k = 0; k < inputs; ++k) {
+      std::memcpy(panel + (k / 2 * kPanelCols + column) * 2 + k % 2, row + k * 2, 2);
+    }
+  }
+}
+
 }  // namespace
 
-PanelFormat PanelFormatOf(DType dtype, ActivationPrecision activations) {
-  const bool keep_blocks = activations == ActivationPrecision::kAuto;
-  switch (dtype) {
-    case DType::kF16:
-      return PanelFormat::kF16;
-    case DType::kBF16:
-      return PanelFormat::kBF16;
-    case DType::kQ8_0:
-      return keep_blocks ? PanelFormat::kQ8Blocks : PanelFormat::kF32;
-    case DType::kQ4_0:
-      return keep_blocks ? PanelFormat::kQ4Blocks : PanelFormat::kF32;
-    default:
-      return PanelFormat::kF32;
+PanelFormat PanelFormatOf(DType dtype, const LinearOptions& options, const KernelTable& table) {
+  if (dtype == DType::kF16) return PanelFormat::kF16;
+  const bool narrow_rows = options.activations == ActivationPrecision::kAuto;
+  const auto has = [&](PanelFormat format) {
+    return table.linear[static_cast<size_t>(format)] != nullptr;
+  };
+  if (dtype == DType::kBF16) {
+    return narrow_rows && has(PanelFormat::kBF16Pairs) ? PanelFormat::kBF16Pairs
+                                                       : PanelFormat::kBF16;
   }
+  if (narrow_rows && dtype == DType::kQ8_0) return PanelFormat::kQ8Blocks;
+  if (narrow_rows && dtype == DType::kQ4_0) {
+    return options.feed_forward && has(PanelFormat::kQ4Fours) ? PanelFormat::kQ4Fours
+                                                              : PanelFormat::kQ4Blocks;
+  }
+  return PanelFormat::kF32;
 }
 
 int64_t PanelBytes(PanelFormat format, int64_t inputs) {
@@ -118,7 +149,10 @@ int64_t PanelBytes(PanelFormat format, int64_t inputs) {
       return inputs * kPanelCols * 2;
     case PanelFormat::kQ8Blocks:
       return inputs / kBlock * (kPanelBlockValues + kPanelCols * 2);
+    case PanelFormat::kBF16Pairs:
+      return (inputs + inputs % 2) * kPanelCols * 2;
     case PanelFormat::kQ4Blocks:
+    case PanelFormat::kQ4Fours:
       return inputs / kBlock * (kPanelBlockValues / 2 + kPanelCols * 2);
   }
   return 0;
@@ -167,6 +201,12 @@ void PanelWeight::PackPanels(const TensorView& weight, int64_t panel_begin, int6
         break;
       case PanelFormat::kQ4Blocks:
         PackQ4Panel(weight, first, columns, panel);
+        break;
+      case PanelFormat::kQ4Fours:
+        PackQ4FoursPanel(weight, first, columns, panel);
+        break;
+      case PanelFormat::kBF16Pairs:
+        PackPairsPanel(weight, first, columns, reinterpret_cast<uint16_t*>(panel));
         break;
     }
   }

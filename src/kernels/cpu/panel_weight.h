@@ -9,18 +9,14 @@
 #include "core/tensor.h"
 #include "kernels/cpu/aligned_buffer.h"
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/ops.h"
 #include "kernels/ops_types.h"
 
 namespace pergola::kernels::cpu {
 
-// The format that weights of `dtype` are kept in: plain types and, with kAuto, Q8_0 and Q4_0 keep
-// their bits; everything else is widened to f32.
-PanelFormat PanelFormatOf(DType dtype, ActivationPrecision activations);
-
-// True where the activations are quantised to 16-bit rows.
-inline bool TakesI16Rows(PanelFormat format) {
-  return format == PanelFormat::kQ8Blocks || format == PanelFormat::kQ4Blocks;
-}
+// The format that weights of `dtype` are kept in for the products that `table` has: plain types
+// and, with kAuto, Q8_0 and Q4_0 keep their bits; everything else is widened to f32.
+PanelFormat PanelFormatOf(DType dtype, const LinearOptions& options, const KernelTable& table);
 
 // Bytes of one panel of K inputs.
 int64_t PanelBytes(PanelFormat format, int64_t inputs);

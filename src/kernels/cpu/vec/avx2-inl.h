@@ -65,7 +65,7 @@ inline void KeepInRegister(VecI& value) { asm("" : "+x"(value)); }
 // A zero of its own for every sum, for the same reason as AddTo.
 inline VecI Zero() {
   VecI zero = {};
-  asm("" : "+x"(zero));
+  asm volatile("" : "+x"(zero));  // equal statements would be merged
   return zero;
 }
 
@@ -74,23 +74,30 @@ inline VecI Zero() {
 
 // Per 32-bit lane: sum += a.low * b.low + a.high * b.high of its two 16-bit halves.
 constexpr bool kHasPairDot = true;
+constexpr bool kFusedPairDot = false;  // one instruction
 inline void AddPairDot(VecI a, VecI b, VecI& sum) {
   const __m256i products =
       _mm256_madd_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b));
   asm("vpaddd %1, %0, %0" : "+x"(sum) : "x"(products));
 }
 
-// Per 32-bit lane: sum += the products of its four bytes, of `a` unsigned, of `b` signed; pairs are
-// summed in 16 bits first: they must fit.
+// Per 32-bit lane: the products of four bytes, of `a` unsigned and below 16, of `b` signed, summed
+// over the eight fours of a block from `start`. Begin, eight times Add, End. Pairs are summed in 16
+// bits: 8 * 2 * 15 * 127 is below 2^15.
 constexpr bool kHasByteDot = true;
+inline VecI BeginByteDots(int32_t) { return Zero(); }
 inline void AddByteDot(VecI a, VecI b, VecI& sum) {
-  const __m256i pairs =
-      _mm256_maddubs_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b));
-  const __m256i products = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-  asm("vpaddd %1, %0, %0" : "+x"(sum) : "x"(products));
+  VecI pairs;
+  asm("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0" : "+x"(sum), "=&x"(pairs) : "x"(a), "x"(b));
+}
+inline VecI EndByteDots(VecI sum, int32_t start) {
+  return reinterpret_cast<VecI>(
+             _mm256_madd_epi16(reinterpret_cast<__m256i>(sum), _mm256_set1_epi16(1))) +
+         start;
 }
 
 constexpr bool kHasBF16Dot = false;
 inline void AddBF16Dot(VecI, VecI, VecF&) {}
+inline void StoreBF16(VecF, uint16_t*) {}
 
 }  // namespace

@@ -60,7 +60,7 @@ inline void KeepInRegister(VecI& value) { asm("" : "+v"(value)); }
 // A zero of its own for every sum, for the same reason as AddTo.
 inline VecI Zero() {
   VecI zero = {};
-  asm("" : "+v"(zero));
+  asm volatile("" : "+v"(zero));  // equal statements would be merged
   return zero;
 }
 
@@ -70,10 +70,12 @@ inline VecI Zero() {
 // Per 32-bit lane: sum += a.low * b.low + a.high * b.high of its two 16-bit halves.
 constexpr bool kHasPairDot = true;
 #if defined(__AVX512VNNI__)
+constexpr bool kFusedPairDot = true;  // one instruction
 inline void AddPairDot(VecI a, VecI b, VecI& sum) {
   asm("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
 }
 #else
+constexpr bool kFusedPairDot = false;
 inline void AddPairDot(VecI a, VecI b, VecI& sum) {
   const __m512i products =
       _mm512_madd_epi16(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b));
@@ -81,19 +83,26 @@ inline void AddPairDot(VecI a, VecI b, VecI& sum) {
 }
 #endif
 
-// Per 32-bit lane: sum += the products of its four bytes, of `a` unsigned, of `b` signed. Without
-// VNNI pairs are summed in 16 bits first: they must fit.
+// Per 32-bit lane: the products of four bytes, of `a` unsigned and below 16, of `b` signed, summed
+// over the eight fours of a block from `start`. Begin, eight times Add, End.
 constexpr bool kHasByteDot = true;
 #if defined(__AVX512VNNI__)
+inline VecI BeginByteDots(int32_t start) { return SetInt(start); }
 inline void AddByteDot(VecI a, VecI b, VecI& sum) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
 }
+inline VecI EndByteDots(VecI sum, int32_t) { return sum; }
 #else
+// Pairs are summed in 16 bits: 8 * 2 * 15 * 127 is below 2^15.
+inline VecI BeginByteDots(int32_t) { return Zero(); }
 inline void AddByteDot(VecI a, VecI b, VecI& sum) {
-  const __m512i pairs =
-      _mm512_maddubs_epi16(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b));
-  const __m512i products = _mm512_madd_epi16(pairs, _mm512_set1_epi16(1));
-  asm("vpaddd %1, %0, %0" : "+v"(sum) : "v"(products));
+  VecI pairs;
+  asm("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0" : "+v"(sum), "=&v"(pairs) : "v"(a), "v"(b));
+}
+inline VecI EndByteDots(VecI sum, int32_t start) {
+  return reinterpret_cast<VecI>(
+             _mm512_madd_epi16(reinterpret_cast<__m512i>(sum), _mm512_set1_epi16(1))) +
+         start;
 }
 #endif
 
@@ -104,9 +113,14 @@ constexpr bool kHasBF16Dot = true;
 inline void AddBF16Dot(VecI a, VecI b, VecF& sum) {
   asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
 }
+inline void StoreBF16(VecF value, uint16_t* target) {
+  const __m256bh rounded = _mm512_cvtneps_pbh(value);
+  __builtin_memcpy(target, &rounded, sizeof(rounded));
+}
 #else
 constexpr bool kHasBF16Dot = false;
 inline void AddBF16Dot(VecI, VecI, VecF&) {}
+inline void StoreBF16(VecF, uint16_t*) {}
 #endif
 
 }  // namespace

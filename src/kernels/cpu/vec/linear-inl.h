@@ -125,6 +125,34 @@ struct WidenedBlocks {
   }
 };
 
+// Nibbles are cheap to unpack in registers, and 4 bits a weight pass from the second-level cache.
+struct FoursPanels {
+  using Tile = FoursTile;
+  static int64_t KStep(bool, int64_t, int64_t inputs) { return inputs; }
+  static void Prepare(const LinearTask& task, int64_t panel, int64_t, int64_t k_begin, Tile& tile) {
+    tile.b = task.panels + panel * task.panel_bytes + k_begin / kBlock * kFoursBlockBytes;
+    tile.panel_stride = task.panel_bytes;
+    tile.a = static_cast<const int8_t*>(task.a) + task.row_begin * task.a_stride + k_begin;
+    tile.a_blocks = task.inputs / kBlock;
+    tile.a_scales = task.block_scale + task.row_begin * tile.a_blocks + k_begin / kBlock;
+    tile.a_starts = task.block_start + task.row_begin * tile.a_blocks + k_begin / kBlock;
+  }
+};
+
+struct PairsPanels {
+  using Tile = PairsTile;
+  static int64_t KStep(bool single_tile, int64_t, int64_t inputs) {
+    return single_tile ? inputs : 512;
+  }
+  static void Prepare(const LinearTask& task, int64_t panel, int64_t, int64_t k_begin, Tile& tile) {
+    tile.b = reinterpret_cast<const uint16_t*>(task.panels + panel * task.panel_bytes) +
+             k_begin * kPanelCols;
+    tile.panel_stride = task.panel_bytes / 2;
+    tile.a = static_cast<const uint16_t*>(task.a) + task.row_begin * task.a_stride + k_begin;
+    tile.depth += tile.depth % 2;
+  }
+};
+
 // Sums of some columns of every row of the task to y: s, times the row's scale, plus bias,
 // activation, plus y, each rounded on its own.
 template <Epilogue kEpilogue>
@@ -169,7 +197,7 @@ void Finish(const LinearTask& task, const float* sums, int64_t stride, int64_t p
 
 template <class Format>
 void LinearBlock(const LinearTask& task) {
-  const RowTiles tiles(task.row_end - task.row_begin);
+  const RowTiles tiles(task.row_end - task.row_begin, Format::Tile::kMaxRows);
   const int64_t group = tiles.count == 1
                             ? WidePanels<typename Format::Tile>(static_cast<int>(tiles.rows))
                             : kTilePanels;
@@ -204,22 +232,26 @@ void HalfLinearBlock(const LinearTask& task) {
   }
 }
 
-// Integer sums are exact: the same bits either way.
+// Integer sums are exact: the same bits either way. Where pairs are multiplied and added in one
+// instruction the widening of weights hides behind it (1.2x at 120 rows).
 template <class Block>
 void QuantisedLinearBlock(const LinearTask& task) {
-  if (task.row_end - task.row_begin <= 2 * kMaxTileRows) {
+  if (kFusedPairDot || task.row_end - task.row_begin <= 2 * kMaxTileRows) {
     LinearBlock<DirectBlocks<Block>>(task);
   } else {
     LinearBlock<WidenedBlocks<Block>>(task);
   }
 }
 
-// Nearest even; a row whose largest magnitude is below 1e-30 counts as zero.
+// Magnitudes below 1e-30 count as zero.
+constexpr float kLeastMagnitude = 1e-30f;
+
+// Nearest even.
 void QuantiseRow(const float* x, int64_t count, int16_t* q, float* scale) {
   VecF largest = {};
   for (int64_t i = 0; i < count; i += kLanes) largest = Max(largest, Abs(Load(x + i)));
   const float magnitude = ReduceMax(largest);
-  const bool zero = magnitude < 1e-30f;
+  const bool zero = magnitude < kLeastMagnitude;
   *scale = zero ? 0.0f : magnitude / 32767.0f;
   const VecF inverse = Set(zero ? 0.0f : 32767.0f / magnitude);
   const VecF magic = Set(12582912.0f);
@@ -229,6 +261,38 @@ void QuantiseRow(const float* x, int64_t count, int16_t* q, float* scale) {
     const Narrow narrow = __builtin_convertvector(rounded, Narrow);
     __builtin_memcpy(q + i, &narrow, sizeof(narrow));
   }
+}
+
+void QuantiseBlocks(const float* x, int64_t count, int8_t* q,
+                    pergola::kernels::cpu::BlockScales scales) {
+  constexpr int kVecs = static_cast<int>(kBlock) / kLanes;
+  const VecF magic = Set(12582912.0f);
+  typedef int8_t Narrow __attribute__((vector_size(kLanes)));
+  for (int64_t block = 0; block < count / kBlock; ++block, x += kBlock, q += kBlock) {
+    VecF largest = {};
+    for (int vec = 0; vec < kVecs; ++vec) largest = Max(largest, Abs(Load(x + vec * kLanes)));
+    const float magnitude = ReduceMax(largest);
+    const bool zero = magnitude < kLeastMagnitude;
+    scales.scale[block] = zero ? 0.0f : magnitude / 127.0f;
+    const VecF inverse = Set(zero ? 0.0f : 127.0f / magnitude);
+    VecI total = {};
+    for (int vec = 0; vec < kVecs; ++vec) {
+      const VecI rounded = Bits(Load(x + vec * kLanes) * inverse + magic) - Bits(magic);
+      total += rounded;
+      const Narrow narrow = __builtin_convertvector(rounded, Narrow);
+      __builtin_memcpy(q + vec * kLanes, &narrow, sizeof(narrow));
+    }
+    scales.start[block] = -8 * ReduceSumInt(total);
+  }
+}
+
+void RoundToBF16(const float* x, int64_t count, uint16_t* rounded) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) StoreBF16(Load(x + i), rounded + i);
+  if (i == count) return;
+  uint16_t last[kLanes];
+  StoreBF16(LoadUpTo(x + i, count - i), last);  // zeros beyond
+  for (int64_t lane = 0; lane < count - i + count % 2; ++lane) rounded[i + lane] = last[lane];
 }
 
 }  // namespace

@@ -89,6 +89,7 @@ inline VecI Zero() { return VecI{}; }
 
 // Per 32-bit lane: sum += a.low * b.low + a.high * b.high of its two 16-bit halves.
 constexpr bool kHasPairDot = true;
+constexpr bool kFusedPairDot = false;  // one instruction
 inline void AddPairDot(VecI a, VecI b, VecI& sum) {
 #if defined(__SSE2__)
   sum += reinterpret_cast<VecI>(
@@ -98,9 +99,13 @@ inline void AddPairDot(VecI a, VecI b, VecI& sum) {
 #endif
 }
 
+// See the other sets.
 constexpr bool kHasByteDot = false;
+inline VecI BeginByteDots(int32_t) { return VecI{}; }
 inline void AddByteDot(VecI, VecI, VecI&) {}
+inline VecI EndByteDots(VecI sum, int32_t) { return sum; }
 constexpr bool kHasBF16Dot = false;
 inline void AddBF16Dot(VecI, VecI, VecF&) {}
+inline void StoreBF16(VecF, uint16_t*) {}
 
 }  // namespace

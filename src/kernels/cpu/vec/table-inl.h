@@ -22,6 +22,14 @@ constexpr pergola::kernels::cpu::KernelTable MakeTable() {
   table.linear[3] = QuantisedLinearBlock<Q8Block>;
   table.linear[4] = QuantisedLinearBlock<Q4Block>;
   table.quantise_row = QuantiseRow;
+  if constexpr (kHasByteDot) {
+    table.linear[5] = LinearBlock<FoursPanels>;
+    table.quantise_blocks = QuantiseBlocks;
+  }
+  if constexpr (kHasBF16Dot) {
+    table.linear[6] = LinearBlock<PairsPanels>;
+    table.round_to_bf16 = RoundToBF16;
+  }
   table.layer_norm = LayerNorm;
   table.rms_norm = RmsNorm;
   table.rms_norm_add = RmsNormAdd;

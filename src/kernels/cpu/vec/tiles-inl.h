@@ -33,6 +33,7 @@ struct FloatTile {
   // Registers that the tile needs besides its sums and the shorter of a row's and a column's
   // operands.
   static constexpr int kTemporaries = 1;
+  static constexpr int kMaxRows = kMaxTileRows;
   const float* a;
   int64_t a_stride;
   const Weight* b;  // row k of panel p: b + p * panel_stride + k * b_stride
@@ -93,6 +94,7 @@ void RunTile(const FloatTile<Weight>& tile) {
 // a block's sum is below 2^27.
 struct I16Tile {
   static constexpr int kTemporaries = 1;
+  static constexpr int kMaxRows = kMaxTileRows;
   const int16_t* a;
   int64_t a_stride;
   const int16_t* b;  // [panel][block][16 pairs][16 columns][2]
@@ -129,13 +131,24 @@ inline void ClearSums(VecI (&acc)[kRows][kVecs]) {
   }
 }
 
-// c = (fresh ? 0 : c) + sums * scale for one vector of columns of every row.
+// c += sums * scale for one vector of columns of every row.
 template <int kRows, int kVecs>
-inline void AddScaledSums(const VecI (&acc)[kRows][kVecs], int vec, VecF scale, bool fresh,
-                          float* c, int64_t c_stride) {
+inline void AddScaledSums(const VecI (&acc)[kRows][kVecs], int vec, VecF scale, float* c,
+                          int64_t c_stride) {
 #pragma GCC unroll 16
   for (int row = 0; row < kRows; ++row, c += c_stride) {
-    Store(c, MulAdd(ToFloat(acc[row][vec]), scale, fresh ? VecF{} : Load(c)));
+    Store(c, MulAdd(ToFloat(acc[row][vec]), scale, Load(c)));
+  }
+}
+
+// The sums of a tile whose blocks are added to memory begin at zero.
+template <int kRows, int kVecs, class Tile>
+inline void ClearFresh(const Tile& tile) {
+  if (!tile.first) return;
+  for (int row = 0; row < kRows; ++row) {
+    for (int vec = 0; vec < kVecs; ++vec) {
+      Store(tile.c + row * tile.c_stride + vec * kLanes, VecF{});
+    }
   }
 }
 
@@ -143,6 +156,7 @@ template <int kRows, int kPanels>
 void RunTile(const I16Tile& tile) {
   constexpr int kVecs = kPanels * kPanelVecs;
   const int64_t blocks = tile.depth / kBlock;
+  ClearFresh<kRows, kVecs>(tile);
   for (int64_t block = 0; block < blocks; ++block) {
     VecI acc[kRows][kVecs];
     ClearSums(acc);
@@ -159,12 +173,11 @@ void RunTile(const I16Tile& tile) {
       a += 2;
       b += kPanelCols * 2;
     }
-    const bool fresh = tile.first && block == 0;
 #pragma GCC unroll 16
     for (int vec = 0; vec < kVecs; ++vec) {
       const VecF scale = Load(tile.scales + vec / kPanelVecs * (blocks * kPanelCols) +
                               block * kPanelCols + vec % kPanelVecs * kLanes);
-      AddScaledSums<kRows, kVecs>(acc, vec, scale, fresh, tile.c + vec * kLanes, tile.c_stride);
+      AddScaledSums<kRows, kVecs>(acc, vec, scale, tile.c + vec * kLanes, tile.c_stride);
     }
   }
 }
@@ -173,6 +186,7 @@ void RunTile(const I16Tile& tile) {
 template <class Block>
 struct BlockTile {
   static constexpr int kTemporaries = Block::kTemporaries;
+  static constexpr int kMaxRows = kMaxTileRows;
   const int16_t* a;
   int64_t a_stride;
   const std::byte* b;
@@ -229,6 +243,7 @@ template <int kRows, int kPanels, class Block>
 void RunTile(const BlockTile<Block>& tile) {
   constexpr int kVecs = kPanels * kPanelVecs;
   constexpr int64_t kBytes = Block::kWeightBytes + kPanelCols * 2;
+  ClearFresh<kRows, kVecs>(tile);
   for (int64_t block = 0; block < tile.depth / kBlock; ++block) {
     VecI acc[kRows][kVecs];
     ClearSums(acc);
@@ -238,13 +253,153 @@ void RunTile(const BlockTile<Block>& tile) {
     if constexpr (Block::kPairsPerByte == 2) {
       AddBlockPart<1, kRows, kVecs>(tile, a + kBlock / 2, b, acc);
     }
-    const bool fresh = tile.first && block == 0;
 #pragma GCC unroll 16
     for (int vec = 0; vec < kVecs; ++vec) {
       const std::byte* scales = b + vec / kPanelVecs * tile.panel_stride + Block::kWeightBytes;
       const VecF scale =
           LoadF16(reinterpret_cast<const uint16_t*>(scales) + vec % kPanelVecs * kLanes);
-      AddScaledSums<kRows, kVecs>(acc, vec, scale, fresh, tile.c + vec * kLanes, tile.c_stride);
+      AddScaledSums<kRows, kVecs>(acc, vec, scale, tile.c + vec * kLanes, tile.c_stride);
+    }
+  }
+}
+
+// Nibbles times bytes: within a block an exact integer sum, then one multiply-add of it, times the
+// row's scale of the block, with the block's scale per column, blocks ascending.
+struct FoursTile {
+  static constexpr int kTemporaries = 8;
+  // g++ 12 spills sums of more.
+  static constexpr int kMaxRows = kMaxTileRows < 10 ? kMaxTileRows : 10;
+  const int8_t* a;
+  int64_t a_stride;
+  const float* a_scales;  // [row][block], a_blocks apart
+  const int32_t* a_starts;
+  int64_t a_blocks;
+  const std::byte* b;
+  int64_t panel_stride;  // bytes
+  int64_t depth;
+  float* c;
+  int64_t c_stride;
+  bool first;
+};
+
+inline constexpr int64_t kFoursBlockBytes = kBlock * kPanelCols / 2 + kPanelCols * 2;
+
+// The low (part 0) or high nibbles of four values of every column, times four of every row.
+template <int kPart, int kRows, int kVecs>
+inline void AddFour(const FoursTile& tile, const int8_t* a, const std::byte* b,
+                    VecI (&acc)[kRows][kVecs]) {
+  VecI weights[kVecs];
+#pragma GCC unroll 16
+  for (int vec = 0; vec < kVecs; ++vec) {
+    const VecI both =
+        LoadInt(b + vec / kPanelVecs * tile.panel_stride + vec % kPanelVecs * kLanes * 4);
+    weights[vec] = (kPart == 0 ? both : both >> 4) & 0x0f0f0f0f;
+    KeepInRegister(weights[vec]);
+  }
+#pragma GCC unroll 16
+  for (int row = 0; row < kRows; ++row) {
+    int32_t bytes;
+    __builtin_memcpy(&bytes, a + row * tile.a_stride, sizeof(bytes));
+    const VecI activation = SetInt(bytes);
+#pragma GCC unroll 16
+    for (int vec = 0; vec < kVecs; ++vec) AddByteDot(weights[vec], activation, acc[row][vec]);
+  }
+}
+
+template <int kRows, int kPanels>
+void RunTile(const FoursTile& tile) {
+  constexpr int kVecs = kPanels * kPanelVecs;
+  ClearFresh<kRows, kVecs>(tile);
+  for (int64_t block = 0; block < tile.depth / kBlock; ++block) {
+    const int8_t* a = tile.a + block * kBlock;
+    const std::byte* b = tile.b + block * kFoursBlockBytes;
+    const int32_t* starts = tile.a_starts + block;
+    const float* a_scales = tile.a_scales + block;
+    VecI acc[kRows][kVecs];
+#pragma GCC unroll 16
+    for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 16
+      for (int vec = 0; vec < kVecs; ++vec) {
+        acc[row][vec] = BeginByteDots(starts[row * tile.a_blocks]);
+        KeepInRegister(acc[row][vec]);
+      }
+    }
+#pragma GCC unroll 1
+    for (int64_t four = 0; four < kBlock / 8; ++four) {
+      AddFour<0, kRows, kVecs>(tile, a + 4 * four, b + four * kPanelCols * 4, acc);
+      AddFour<1, kRows, kVecs>(tile, a + 4 * four + kBlock / 2, b + four * kPanelCols * 4, acc);
+    }
+    VecF scales[kVecs];
+#pragma GCC unroll 16
+    for (int vec = 0; vec < kVecs; ++vec) {
+      const std::byte* halves = b + vec / kPanelVecs * tile.panel_stride + kBlock * kPanelCols / 2;
+      scales[vec] = LoadF16(reinterpret_cast<const uint16_t*>(halves) + vec % kPanelVecs * kLanes);
+    }
+#pragma GCC unroll 16
+    for (int row = 0; row < kRows; ++row) {
+      const int32_t start = starts[row * tile.a_blocks];
+      const VecF a_scale = Set(a_scales[row * tile.a_blocks]);
+      float* c = tile.c + row * tile.c_stride;
+#pragma GCC unroll 16
+      for (int vec = 0; vec < kVecs; ++vec, c += kLanes) {
+        const VecF sum = ToFloat(EndByteDots(acc[row][vec], start));
+        Store(c, MulAdd(sum * a_scale, scales[vec], Load(c)));
+      }
+    }
+  }
+}
+
+// bf16 pairs: one chain per element, pairs ascending, the second of a pair added first.
+struct PairsTile {
+  static constexpr int kTemporaries = 1;
+  static constexpr int kMaxRows = kMaxTileRows;
+  const uint16_t* a;
+  int64_t a_stride;
+  const uint16_t* b;  // [panel][pair][16 columns][2]
+  int64_t panel_stride;
+  int64_t depth;  // number of k, even
+  float* c;
+  int64_t c_stride;
+  bool first;
+};
+
+template <int kRows, int kPanels>
+void RunTile(const PairsTile& tile) {
+  constexpr int kVecs = kPanels * kPanelVecs;
+  VecF acc[kRows][kVecs];
+#pragma GCC unroll 16
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 16
+    for (int vec = 0; vec < kVecs; ++vec) {
+      acc[row][vec] = tile.first ? VecF{} : Load(tile.c + row * tile.c_stride + vec * kLanes);
+      KeepInRegister(acc[row][vec]);
+    }
+  }
+  const uint16_t* a = tile.a;
+  const uint16_t* b = tile.b;
+  for (int64_t pair = tile.depth / 2; pair > 0; --pair) {
+    VecI weights[kVecs];
+#pragma GCC unroll 16
+    for (int vec = 0; vec < kVecs; ++vec) {
+      weights[vec] =
+          LoadInt(b + vec / kPanelVecs * tile.panel_stride + vec % kPanelVecs * kLanes * 2);
+    }
+#pragma GCC unroll 16
+    for (int row = 0; row < kRows; ++row) {
+      int32_t two;
+      __builtin_memcpy(&two, a + row * tile.a_stride, sizeof(two));
+      const VecI activation = SetInt(two);
+#pragma GCC unroll 16
+      for (int vec = 0; vec < kVecs; ++vec) AddBF16Dot(activation, weights[vec], acc[row][vec]);
+    }
+    a += 2;
+    b += kPanelCols * 2;
+  }
+#pragma GCC unroll 16
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 16
+    for (int vec = 0; vec < kVecs; ++vec) {
+      Store(tile.c + row * tile.c_stride + vec * kLanes, acc[row][vec]);
     }
   }
 }
@@ -266,7 +421,7 @@ template <class Tile>
 using TileFunction = void (*)(const Tile&);
 
 // `panels` is 1, kTilePanels or WidePanels<Tile>(rows).
-template <class Tile, int kRows = kMaxTileRows>
+template <class Tile, int kRows = Tile::kMaxRows>
 TileFunction<Tile> FindTile(int64_t rows, int64_t panels) {
   if constexpr (kRows > 1) {
     if (rows < kRows) return FindTile<Tile, kRows - 1>(rows, panels);
@@ -281,8 +436,8 @@ struct RowTiles {
   int64_t rows;
   int64_t count;
 
-  explicit RowTiles(int64_t num_rows)
-      : rows(num_rows), count((num_rows + kMaxTileRows - 1) / kMaxTileRows) {}
+  explicit RowTiles(int64_t num_rows, int64_t max_rows = kMaxTileRows)
+      : rows(num_rows), count((num_rows + max_rows - 1) / max_rows) {}
   int64_t begin(int64_t tile) const { return tile * rows / count; }
   int64_t size(int64_t tile) const { return begin(tile + 1) - begin(tile); }
 };
@@ -294,6 +449,10 @@ inline void RunRowTiles(const RowTiles& tiles, int64_t panels, const Tile& first
   for (int64_t i = 0; i < tiles.count; ++i) {
     tile.a = first_tile.a + tiles.begin(i) * tile.a_stride;
     tile.c = first_tile.c + tiles.begin(i) * tile.c_stride;
+    if constexpr (requires { tile.a_blocks; }) {
+      tile.a_scales = first_tile.a_scales + tiles.begin(i) * tile.a_blocks;
+      tile.a_starts = first_tile.a_starts + tiles.begin(i) * tile.a_blocks;
+    }
     FindTile<Tile>(tiles.size(i), panels)(tile);
   }
 }

@@ -41,5 +41,12 @@ inline float ReduceSum(VecF value) {
   }
   return lanes[0];
 }
+inline int32_t ReduceSumInt(VecI value) {
+  int32_t lanes[kLanes];
+  __builtin_memcpy(lanes, &value, sizeof(lanes));
+  int32_t sum = 0;
+  for (int lane = 0; lane < kLanes; ++lane) sum += lanes[lane];
+  return sum;
+}
 
 }  // namespace
