@@ -117,6 +117,42 @@ TEST_P(AttentionConformanceTest, DistanceBias) {
       {.lengths = {80}, .heads = 2, .kv_heads = 1, .width = 12, .mask = {6, 2}, .with_bias = true});
 }
 
+// What decoding row by row with a key/value cache gives is what one pass over all rows gives.
+TEST_P(AttentionConformanceTest, CachedKeysGiveTheBitsOfOnePass) {
+  Random random(11);
+  const int64_t tokens = 150, width = 24, heads = 4, kv_heads = 2;
+  const OwnedMatrix q = OwnedMatrix::Of(random, tokens, heads * width);
+  const OwnedMatrix k = OwnedMatrix::Of(random, tokens, kv_heads * width);
+  const OwnedMatrix v = OwnedMatrix::Of(random, tokens, kv_heads * width);
+  for (const int32_t left : {kUnlimited, 7, 64}) {
+    AttentionOptions options;
+    options.num_heads = heads;
+    options.num_kv_heads = kv_heads;
+    options.head_width = width;
+    options.mask = {.left = left, .right = 0};
+    OwnedMatrix whole(tokens, heads * width), parts(tokens, heads * width);
+    const std::vector<int32_t> all = {0, static_cast<int32_t>(tokens)};
+    set_->Attention(q.view(), k.view(), v.view(), {all}, options, whole.view());
+    for (int64_t count = 0; options.past < tokens; options.past += count) {
+      // A prefill of 50, then pieces of a few rows, then one by one.
+      count = options.past == 0 ? 50 : options.past < 60 ? 5 : 1;
+      const std::vector<int32_t> rows = {0, static_cast<int32_t>(count)};
+      const int64_t keys = options.past + count;
+      set_->Attention(q.view().slice(options.past, count), k.view().slice(0, keys),
+                      v.view().slice(0, keys), {rows}, options,
+                      parts.view().slice(options.past, count));
+    }
+    EXPECT_TRUE(pergola::testing::BitEqual(parts.view(), whole.view())) << "left " << left;
+    OwnedMatrix oracle(1, heads * width);
+    options.past = tokens - 1;
+    const std::vector<int32_t> last = {0, 1};
+    oracle_->Attention(q.view().slice(tokens - 1, 1), k.view(), v.view(), {last}, options,
+                       oracle.view());
+    EXPECT_TRUE(Within(parts.view().slice(tokens - 1, 1), oracle.view(),
+                       [](int64_t, int64_t) { return 1e-5; }));
+  }
+}
+
 // Scores of hundreds: one key wins, all others underflow to exactly nothing.
 TEST_P(AttentionConformanceTest, LargeScoresNeitherOverflowNorCancel) {
   Check({.lengths = {120}, .heads = 2, .kv_heads = 2, .width = 64, .mask = {}, .scale = 60.0f});

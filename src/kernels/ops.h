@@ -43,6 +43,9 @@ struct AttentionOptions {
   // bias[h][clamp(j - i, -bias_reach, bias_reach) + bias_reach] after scaling. Null = none.
   const float* distance_bias = nullptr;
   int64_t bias_reach = 0;
+  // Keys before the first query's own, of a key/value cache: k and v then have `past` rows more
+  // than q, and query i stands at position past + i. Only for a batch of one sequence.
+  int64_t past = 0;
 };
 
 class Ops {
@@ -108,7 +111,8 @@ class Ops {
 
   // out = softmax(scale * q k^T + bias, masked) v, per sequence and head, streaming over keys.
   //   q    f32 [T, H * W]  read
-  //   k,v  f32 [T, G * W]  read (parts of one buffer are fine: strides)
+  //   k,v  f32 [T, G * W]  read (parts of one buffer are fine: strides); [past + T, G * W] with
+  //                        options.past, and the same bits as in one pass over all rows
   //   out  f32 [T, H * W]  written; no overlap
   virtual void Attention(ConstF32Matrix q, ConstF32Matrix k, ConstF32Matrix v,
                          const RaggedView& batch, const AttentionOptions& options,

@@ -238,11 +238,13 @@ class ReferenceOps final : public Ops {
       const int64_t head = item % options.num_heads;
       const int64_t begin = batch.cu_seqlens[seq];
       const int64_t length = batch.cu_seqlens[seq + 1] - begin;
-      const ConstF32Matrix keys = k.slice(begin, length).columns(head / group * width, width);
-      const ConstF32Matrix values = v.slice(begin, length).columns(head / group * width, width);
+      const int64_t past = options.past;
+      const int64_t column = head / group * width;
+      const ConstF32Matrix keys = k.slice(begin, past + length).columns(column, width);
+      const ConstF32Matrix values = v.slice(begin, past + length).columns(column, width);
       for (int64_t position = 0; position < length; ++position) {
         const float* query = q.row(begin + position) + head * width;
-        const AttentionRow row = SoftmaxRow(query, keys, position, head, options);
+        const AttentionRow row = SoftmaxRow(query, keys, past + position, head, options);
         float* result = out.row(begin + position) + head * width;
         for (int64_t col = 0; col < width; ++col) {
           double sum = 0;

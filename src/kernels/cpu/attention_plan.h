@@ -12,7 +12,7 @@ namespace pergola::kernels::cpu {
 
 class AttentionPlan {
  public:
-  // Queries [begin, end) of a sequence, relative to its start.
+  // Queries [begin, end) of a sequence, relative to its first key.
   struct QueryBlock {
     int32_t sequence;
     int32_t begin;
@@ -23,8 +23,9 @@ class AttentionPlan {
     int32_t index;  // within the sequence
   };
 
-  // Replaces what was planned before; keeps the memory.
-  void Build(const RaggedView& batch);
+  // Replaces what was planned before; keeps the memory. `past`: keys before the first query of each
+  // sequence; queries are numbered from there.
+  void Build(const RaggedView& batch, int64_t past);
 
   const std::vector<QueryBlock>& query_blocks() const { return query_blocks_; }
   const std::vector<KeyPanel>& key_panels() const { return key_panels_; }

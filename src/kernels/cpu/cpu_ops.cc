@@ -291,7 +291,8 @@ void CpuOps::PackKeysAndValues(ConstF32Matrix k, ConstF32Matrix v, const RaggedV
     for (int64_t at = item * chunk; at < std::min(num_panels, (item + 1) * chunk); ++at) {
       const auto [seq, index] = panels[static_cast<size_t>(at)];
       const int64_t first_row = batch.cu_seqlens[static_cast<size_t>(seq)];
-      const int64_t length = batch.cu_seqlens[static_cast<size_t>(seq) + 1] - first_row;
+      const int64_t length =
+          options.past + batch.cu_seqlens[static_cast<size_t>(seq) + 1] - first_row;
       const int64_t seq_panels = RoundUp(length, kPanelCols) / kPanelCols;
       const int64_t first_panel = attention_plan_.first_panel(seq) * heads;
       for (int64_t head = 0; head < heads; ++head) {
@@ -312,10 +313,12 @@ void CpuOps::Attention(ConstF32Matrix q, ConstF32Matrix k, ConstF32Matrix v,
   const int64_t group = heads / options.num_kv_heads;
   PERGOLA_DCHECK(heads % options.num_kv_heads == 0 && q.cols == heads * width);
   PERGOLA_DCHECK(k.cols == options.num_kv_heads * width && v.cols == k.cols && out.cols == q.cols);
-  PERGOLA_DCHECK(batch.num_tokens() == q.rows && k.rows == q.rows && v.rows == q.rows);
+  PERGOLA_DCHECK(batch.num_tokens() == q.rows && v.rows == k.rows);
+  PERGOLA_DCHECK(k.rows == options.past + q.rows);
+  PERGOLA_DCHECK(options.past == 0 || batch.num_sequences() == 1);
   PERGOLA_DCHECK(options.mask.left >= 0 && options.mask.right >= 0);
   if (q.rows == 0) return;
-  attention_plan_.Build(batch);
+  attention_plan_.Build(batch, options.past);
   PackKeysAndValues(k, v, batch, options);
   ReserveThreadScratch<float>(AttentionScratchFloats(width));
 
@@ -325,8 +328,9 @@ void CpuOps::Attention(ConstF32Matrix q, ConstF32Matrix k, ConstF32Matrix v,
     const int64_t head = unit % heads;
     const int64_t first_row = batch.cu_seqlens[static_cast<size_t>(seq)];
     AttentionTask task = {};
-    task.length = batch.cu_seqlens[static_cast<size_t>(seq) + 1] - first_row;
-    task.q = q.row(first_row) + head * width;
+    task.length = options.past + batch.cu_seqlens[static_cast<size_t>(seq) + 1] - first_row;
+    // Rows are numbered by position: those of the past have no query, and are not read.
+    task.q = q.row(first_row - options.past) + head * width;
     task.q_stride = q.stride;
     const int64_t place = attention_plan_.first_panel(seq) * options.num_kv_heads +
                           head / group * (RoundUp(task.length, kPanelCols) / kPanelCols);
@@ -341,7 +345,7 @@ void CpuOps::Attention(ConstF32Matrix q, ConstF32Matrix k, ConstF32Matrix v,
     if (options.distance_bias != nullptr) {
       task.distance_bias = options.distance_bias + head * (2 * options.bias_reach + 1);
     }
-    task.out = out.row(first_row) + head * width;
+    task.out = out.row(first_row - options.past) + head * width;
     task.out_stride = out.stride;
     task.scratch = thread_scratch<float>(thread);
     isa_.table->attention(task);
