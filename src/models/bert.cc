@@ -253,6 +253,7 @@ AttentionSettings BertEncoder::Attention() const {
 
 Status BertEncoder::Forward(const Batch& batch, Workspace& workspace, F32Matrix hidden,
                             const StageObserver* observer) const {
+  PERGOLA_RETURN_IF_ERROR(RefuseDecoderBatch(batch));
   Embed(batch, hidden);
   Observe(observer, Stage::kEmbeddings, 0, hidden);
   const AttentionSettings settings = Attention();

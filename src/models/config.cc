@@ -17,7 +17,9 @@ Result<ModelConfig> ReadHfConfig(const std::string& path) {
   std::vector<std::string_view> names;
   for (const Architecture& architecture : ListArchitectures()) {
     if (architecture.model_type == *type) return architecture.read_json(json);
-    names.push_back(architecture.model_type);
+    if (names.empty() || names.back() != architecture.model_type) {
+      names.push_back(architecture.model_type);  // two GGUF names are one model_type
+    }
   }
   return UnimplementedError(path + ": " + DescribeUnknownArchitecture("model_type", *type, names));
 }

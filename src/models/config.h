@@ -27,6 +27,14 @@ enum class PositionKind {
   kAlibi,    // a penalty on scores, linear in the distance, per head
 };
 
+// Which parts of a model are read; tensors of the others need not be there. Only decoder.h reads
+// less than all.
+struct ModelParts {
+  bool embeddings = true;
+  bool feed_forward = true;
+  bool final_norm = true;
+};
+
 struct ModelConfig {
   // `model_type` of config.json: "bert", "qwen3"; also for GGUF files.
   std::string architecture;
@@ -69,6 +77,11 @@ struct ModelConfig {
   bool norm_weight_plus_one = false;  // norms multiply by 1 + w
   bool scale_embeddings = false;      // by sqrt(D)
   bool interleaved_heads = false;     // llama.cpp's order of the rows of queries and keys
+
+  // Language models.
+  float final_logit_softcap = 0;  // logits become cap * tanh(logits / cap); 0: as they are
+  std::vector<int32_t> end_ids;   // tokens that end a text
+  ModelParts parts;
 
   // embedding_gemma2.
   int64_t full_head_width = 0;    // W of full layers

@@ -5,6 +5,8 @@
 //   h = word (Gemma: times sqrt(D));  per layer:
 //   h += attention(norm(h));  h += ffn(norm(h));  at the end: norm(h)
 //   Gemma:  h += norm(attention(norm(h)));  h += norm(ffn(norm(h)))
+//
+// With config.parts a model is read in part: what is missing then comes with the batch.
 #pragma once
 
 #include <memory>
@@ -49,6 +51,9 @@ class DecoderEncoder : public Encoder {
   Status ReadRopeTables(WeightReader& reader);
   Result<Layer> ReadLayer(WeightReader& reader, const std::string& prefix) const;
   AttentionSettings Attention(size_t layer) const;
+  // FAILED_PRECONDITION naming a part that was not read and does not come with the batch.
+  Status CheckBatch(const Batch& batch) const;
+  void FirstRows(const Batch& batch, F32Matrix hidden) const;
   // hidden += block's output, through its norm where there is one.
   void AddOutput(ConstF32Matrix output, const std::vector<float>& norm, F32Matrix hidden) const;
 

@@ -7,6 +7,25 @@
 namespace pergola::models {
 namespace {
 
+// `eos_token_id`: a number or a list of them.
+std::vector<int32_t> ReadEndIds(const JsonObject& json) {
+  std::vector<int32_t> ids;
+  if (const auto one = json.Int("eos_token_id")) ids.push_back(static_cast<int32_t>(*one));
+  for (const int64_t id : json.Ints("eos_token_id").value_or(std::vector<int64_t>{})) {
+    ids.push_back(static_cast<int32_t>(id));
+  }
+  return ids;
+}
+
+// What language models add: the tokens that end a text, and what becomes of the logits.
+Status ReadLanguageModel(const JsonObject& json, ModelConfig* config) {
+  config->end_ids = ReadEndIds(json);
+  const double softcap = json.Number("final_logit_softcapping").value_or(0);
+  if (!(softcap >= 0)) return InvalidArgumentError(json.name() + ": final_logit_softcapping < 0");
+  config->final_logit_softcap = static_cast<float>(softcap);
+  return OkStatus();
+}
+
 // What Qwen and Llama share.
 Result<ModelConfig> ReadPlainDecoder(const JsonObject& json, double default_rope_base) {
   ModelConfig config;
@@ -22,6 +41,7 @@ Result<ModelConfig> ReadPlainDecoder(const JsonObject& json, double default_rope
   PERGOLA_RETURN_IF_ERROR(PrepareRotary(json.name(), &config));
   config.causal = json.Bool("is_causal").value_or(true) &&
                   !json.Bool("use_bidirectional_attention").value_or(false);
+  PERGOLA_RETURN_IF_ERROR(ReadLanguageModel(json, &config));
   return config;
 }
 
@@ -53,10 +73,30 @@ Result<ModelConfig> ReadPlainDecoderGguf(const GgufKeys& keys, std::string archi
   PERGOLA_ASSIGN_OR_RETURN(config.rope, ReadGgufRope(keys, 1e4));
   PERGOLA_RETURN_IF_ERROR(PrepareRotary("GGUF", &config));
   config.causal = keys.BoolOr("attention.causal", true);
+  config.final_logit_softcap = static_cast<float>(keys.FloatOr("final_logit_softcapping", 0));
+  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"}) {
+    if (const auto id = keys.source().GetInt(key)) {
+      config.end_ids.push_back(static_cast<int32_t>(*id));
+    }
+  }
   config.qkv_bias = keys.source().Find("blk.0.attn_q.bias") != nullptr;
   config.attention_out_bias = keys.source().Find("blk.0.attn_output.bias") != nullptr;
   config.ffn_up_bias = keys.source().Find("blk.0.ffn_up.bias") != nullptr;
   config.ffn_down_bias = keys.source().Find("blk.0.ffn_down.bias") != nullptr;
+  return config;
+}
+
+// What both of llama.cpp's architectures of Gemma 3 have.
+Result<ModelConfig> ReadGemma3Blocks(const GgufKeys& keys, int64_t* window) {
+  PERGOLA_ASSIGN_OR_RETURN(ModelConfig config, ReadPlainDecoderGguf(keys, "gemma3_text"));
+  config.activation = kernels::Epilogue::kGeluTanh;
+  PERGOLA_ASSIGN_OR_RETURN(config.rope, ReadGgufRope(keys, 1e6));
+  config.rope_local.base = keys.FloatOr("rope.freq_base_swa", 1e4);
+  PERGOLA_ASSIGN_OR_RETURN(*window, keys.Int("attention.sliding_window", 1, kMaxPositions));
+  PERGOLA_RETURN_IF_ERROR(SetGgufSlidingLayers(keys, 6, &config));
+  config.norm_query_key = true;
+  config.norm_block_outputs = true;
+  config.scale_embeddings = true;
   return config;
 }
 
@@ -93,6 +133,7 @@ Result<ModelConfig> ReadGemma3Config(const JsonObject& json) {
   config.norm_block_outputs = true;
   config.norm_weight_plus_one = true;
   config.scale_embeddings = true;
+  PERGOLA_RETURN_IF_ERROR(ReadLanguageModel(json, &config));
   return config;
 }
 
@@ -129,18 +170,17 @@ Result<ModelConfig> ReadLlamaConfig(const JsonObject& json) {
 }
 
 Result<ModelConfig> ReadGemmaEmbeddingGguf(const GgufKeys& keys) {
-  PERGOLA_ASSIGN_OR_RETURN(ModelConfig config, ReadPlainDecoderGguf(keys, "gemma3_text"));
-  config.activation = kernels::Epilogue::kGeluTanh;
+  int64_t window = 0;
+  PERGOLA_ASSIGN_OR_RETURN(ModelConfig config, ReadGemma3Blocks(keys, &window));
   config.causal = false;
-  PERGOLA_ASSIGN_OR_RETURN(config.rope, ReadGgufRope(keys, 1e6));
-  config.rope_local.base = keys.FloatOr("rope.freq_base_swa", 1e4);
-  PERGOLA_ASSIGN_OR_RETURN(const int64_t window,
-                           keys.Int("attention.sliding_window", 1, kMaxPositions));
   config.sliding_reach = window / 2;
-  PERGOLA_RETURN_IF_ERROR(SetGgufSlidingLayers(keys, 6, &config));
-  config.norm_query_key = true;
-  config.norm_block_outputs = true;
-  config.scale_embeddings = true;
+  return config;
+}
+
+Result<ModelConfig> ReadGemma3Gguf(const GgufKeys& keys) {
+  int64_t window = 0;
+  PERGOLA_ASSIGN_OR_RETURN(ModelConfig config, ReadGemma3Blocks(keys, &window));
+  config.sliding_reach = window - 1;  // the window counts the query itself
   return config;
 }
 

@@ -14,6 +14,7 @@ Result<ModelConfig> ReadQwen3Config(const JsonObject& json);
 Result<ModelConfig> ReadLlamaConfig(const JsonObject& json);
 // llama.cpp's `gemma-embedding`, `qwen3` and `llama` (Mistral too).
 Result<ModelConfig> ReadGemmaEmbeddingGguf(const GgufKeys& keys);
+Result<ModelConfig> ReadGemma3Gguf(const GgufKeys& keys);
 Result<ModelConfig> ReadQwen3Gguf(const GgufKeys& keys);
 Result<ModelConfig> ReadLlamaGguf(const GgufKeys& keys);
 

@@ -5,7 +5,8 @@
 //   PERGOLA_RETURN_IF_ERROR(encoder->Forward(batch, workspace, hidden));
 //
 // Letters: T tokens, S sequences, D model width. An embedder keeps no key/value cache, causal or
-// not.
+// not; a language model may, and may have its first rows and its feed-forward blocks computed
+// elsewhere: the same forward pass, with other ends.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,8 @@
 
 #include "core/tensor.h"
 #include "kernels/ops.h"
+#include "models/ffn_port.h"
+#include "models/kv_cache.h"
 #include "pergola/status.h"
 
 namespace pergola::models {
@@ -27,9 +30,30 @@ struct Batch {
   std::span<const int32_t> type_ids;    // [T], segment of each token; 0 for single texts
   std::span<const int32_t> cu_seqlens;  // [S + 1]
 
+  // The rest is of decoder.h; other encoders answer UNIMPLEMENTED.
+  //
+  // [S]: what the tokens of each sequence follow; positions then go on from its length. It has
+  // grown by them when Forward returns OK. Only for causal models. Empty: none.
+  std::span<KvCache* const> caches = {};
+  // f32 [T, D], as the embedding table and its scale give them: instead of `ids`, which are then
+  // empty. Null data: none.
+  ConstF32Matrix embedded = {};
+  FfnPort* ffn = nullptr;  // null: the model's own blocks
+  bool final_norm = true;  // false: `hidden` gets the residual before the final norm
+
+  // True where only decoder.h can run it.
+  bool needs_decoder() const {
+    return !caches.empty() || embedded.data != nullptr || ffn != nullptr || !final_norm;
+  }
   kernels::RaggedView ragged() const { return {cu_seqlens}; }
-  int64_t num_tokens() const { return static_cast<int64_t>(ids.size()); }
+  int64_t num_tokens() const { return static_cast<int64_t>(positions.size()); }
 };
+
+// What every encoder but decoder.h begins with.
+inline Status RefuseDecoderBatch(const Batch& batch) {
+  if (!batch.needs_decoder()) return OkStatus();
+  return UnimplementedError("this architecture has no cache and no part elsewhere");
+}
 
 // Scratch memory of a forward pass: buffers grow to the largest batch seen and stay. One per
 // runner; thread-confined.

@@ -201,6 +201,7 @@ void ModernBertEncoder::Norm(ConstF32Matrix x, const NormLayer& norm, F32Matrix 
 
 Status ModernBertEncoder::Forward(const Batch& batch, Workspace& workspace, F32Matrix hidden,
                                   const StageObserver* observer) const {
+  PERGOLA_RETURN_IF_ERROR(RefuseDecoderBatch(batch));
   ops_.Gather(word_table_, batch.ids, 1.0f, /*accumulate=*/false, hidden);
   Norm(hidden, embedding_norm_, hidden);
   Observe(observer, Stage::kEmbeddings, 0, hidden);

@@ -35,6 +35,7 @@ constexpr std::array kArchitectures = {
                  EmbeddingGemma2Encoder::Load},
     Architecture{"embedding_gemma2_text", "", ReadEmbeddingGemma2Config, nullptr,
                  EmbeddingGemma2Encoder::Load},
+    Architecture{"gemma3_text", "gemma3", ReadGemma3Config, ReadGemma3Gguf, DecoderEncoder::Load},
     Architecture{"qwen3", "qwen3", ReadQwen3Config, ReadQwen3Gguf, DecoderEncoder::Load},
     Architecture{"bidirectional_pplx_qwen3", "", ReadQwen3Config, nullptr, DecoderEncoder::Load},
     Architecture{"llama", "llama", ReadLlamaConfig, ReadLlamaGguf, DecoderEncoder::Load},

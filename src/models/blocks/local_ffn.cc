@@ -29,19 +29,23 @@ Result<FfnWeights> ReadFfn(WeightReader& reader, const std::string& prefix, cons
   return ffn;
 }
 
-Status LocalFfn::Start(int64_t layer, ConstF32Matrix x, F32Matrix y) {
-  const FfnWeights& weights = *layers_[static_cast<size_t>(layer)];
+void ApplyFfn(const FfnWeights& weights, ConstF32Matrix x, kernels::Ops& ops, Workspace& workspace,
+              F32Matrix y) {
   const int64_t inner_width = weights.up.weight->outputs();
-  const F32Matrix inner = workspace_.Get(Workspace::kFfnInner, x.rows, inner_width);
+  const F32Matrix inner = workspace.Get(Workspace::kFfnInner, x.rows, inner_width);
   if (weights.gate.weight) {
-    const F32Matrix up = workspace_.Get(Workspace::kFfnUp, x.rows, inner_width);
-    ops_.Linear(x, *weights.gate.weight, weights.gate.bias_data(), kernels::Epilogue::kNone, inner);
-    ops_.Linear(x, *weights.up.weight, weights.up.bias_data(), kernels::Epilogue::kNone, up);
-    ops_.GatedActivation(weights.activation, inner, up);
+    const F32Matrix up = workspace.Get(Workspace::kFfnUp, x.rows, inner_width);
+    ops.Linear(x, *weights.gate.weight, weights.gate.bias_data(), kernels::Epilogue::kNone, inner);
+    ops.Linear(x, *weights.up.weight, weights.up.bias_data(), kernels::Epilogue::kNone, up);
+    ops.GatedActivation(weights.activation, inner, up);
   } else {
-    ops_.Linear(x, *weights.up.weight, weights.up.bias_data(), weights.activation, inner);
+    ops.Linear(x, *weights.up.weight, weights.up.bias_data(), weights.activation, inner);
   }
-  ops_.Linear(inner, *weights.down.weight, weights.down.bias_data(), kernels::Epilogue::kNone, y);
+  ops.Linear(inner, *weights.down.weight, weights.down.bias_data(), kernels::Epilogue::kNone, y);
+}
+
+Status LocalFfn::Start(int64_t layer, ConstF32Matrix x, F32Matrix y) {
+  ApplyFfn(*layers_[static_cast<size_t>(layer)], x, ops_, workspace_, y);
   return OkStatus();
 }
 

@@ -44,6 +44,12 @@ struct FfnShape {
 Result<FfnWeights> ReadFfn(WeightReader& reader, const std::string& prefix, const FfnNames& names,
                            const FfnShape& shape);
 
+// One block. Uses the workspace's kFfnInner and kFfnUp.
+//   x  f32 [T, D]  read
+//   y  f32 [T, D]  written; no overlap
+void ApplyFfn(const FfnWeights& weights, ConstF32Matrix x, kernels::Ops& ops, Workspace& workspace,
+              F32Matrix y);
+
 // Made for one forward pass over a workspace; the weights (one per layer), ops and workspace must
 // outlive it.
 class LocalFfn : public FfnPort {

@@ -1,5 +1,7 @@
 #include "models/blocks/self_attention.h"
 
+#include <array>
+
 namespace pergola::models {
 namespace {
 
@@ -33,6 +35,23 @@ Status ReadProjections(WeightReader& reader, const std::string& prefix, const At
 void NormHeads(kernels::Ops& ops, const std::vector<float>& weight, int64_t head_width,
                float epsilon, F32Matrix x) {
   if (!weight.empty()) ops.RmsNorm(x, weight.data(), head_width, epsilon, x);
+}
+
+// Attention where each sequence goes on from its cache.
+void AttendToCaches(kernels::Ops& ops, const AttentionSettings& settings, const Batch& batch,
+                    ConstF32Matrix query, const F32Matrix& key, const F32Matrix& value,
+                    F32Matrix attended) {
+  for (size_t seq = 0; seq < batch.caches.size(); ++seq) {
+    KvCache& cache = *batch.caches[seq];
+    const int64_t first = batch.cu_seqlens[seq];
+    const int64_t rows = batch.cu_seqlens[seq + 1] - first;
+    cache.Stage(settings.layer, key.slice(first, rows), value.slice(first, rows));
+    kernels::AttentionOptions options = settings.options;
+    options.past = cache.length();
+    const std::array<int32_t, 2> one = {0, static_cast<int32_t>(rows)};
+    ops.Attention(query.slice(first, rows), cache.keys(settings.layer),
+                  cache.values(settings.layer), {one}, options, attended.slice(first, rows));
+  }
 }
 
 }  // namespace
@@ -80,7 +99,11 @@ void SelfAttention(kernels::Ops& ops, const AttentionWeights& weights,
     ops.Rope(key, head_width, settings.rope, batch.positions);
   }
   const F32Matrix attended = workspace.Get(Workspace::kAttention, x.rows, query_width);
-  ops.Attention(query, key, value, batch.ragged(), settings.options, attended);
+  if (batch.caches.empty()) {
+    ops.Attention(query, key, value, batch.ragged(), settings.options, attended);
+  } else {
+    AttendToCaches(ops, settings, batch, query, key, value, attended);
+  }
   ops.Linear(attended, *weights.output.weight, weights.output.bias_data(), epilogue, y);
 }
 

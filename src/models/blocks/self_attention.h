@@ -61,12 +61,14 @@ struct AttentionSettings {
   kernels::AttentionOptions options;
   const float* rope = nullptr;  // [P, W], see rope_table.h; null: no rotary positions
   float norm_epsilon = 0;       // of the norms of the heads
+  int64_t layer = 0;            // of the batch's caches
 };
 
 // y = epilogue(output(attention(x))).
 //   x  f32 [T, D]  read
 //   y  f32 [T, D]  written (kAdd: in-place); may be x with kAdd
-// Uses the workspace's kQkv and kAttention.
+// Uses the workspace's kQkv and kAttention. With caches, keys and values are staged in them and
+// each sequence attends to all that its cache then holds.
 void SelfAttention(kernels::Ops& ops, const AttentionWeights& weights,
                    const AttentionSettings& settings, const Batch& batch, Workspace& workspace,
                    ConstF32Matrix x, kernels::Epilogue epilogue, F32Matrix y);

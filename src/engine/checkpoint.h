@@ -1,0 +1,39 @@
+// The files of a model before anything is made of them: configuration and tensors. What loads only
+// a part of a model (a language model without its head, some layers) starts here.
+//
+//   PERGOLA_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenCheckpoint("models/gemma-3-270m.gguf"));
+//   PERGOLA_ASSIGN_OR_RETURN(auto tokenizer, LoadTokenizer(checkpoint));
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "formats/tensor_source.h"
+#include "kernels/ops.h"
+#include "models/config.h"
+#include "pergola/status.h"
+#include "tokenizers/tokenizer.h"
+
+namespace pergola::engine {
+
+// Movable.
+struct Checkpoint {
+  std::string path;  // as given
+  std::unique_ptr<formats::TensorSource> source;
+  models::ModelConfig config;
+};
+
+// `path`: a directory in Hugging Face layout or a `.gguf` file. NOT_FOUND, INVALID_ARGUMENT,
+// DATA_LOSS or UNIMPLEMENTED naming file, tensor or key. Reads headers only.
+Result<Checkpoint> OpenCheckpoint(const std::string& path);
+
+// The vocabulary that lies with the tensors.
+Result<std::unique_ptr<tokenizers::Tokenizer>> LoadTokenizer(const Checkpoint& checkpoint);
+
+// The dtype of most matrices' elements, the embedding table left out: what a model is called after.
+DType MainDType(const formats::TensorSource& source);
+
+// INVALID_ARGUMENT when it is none: another architecture, or one that sees later tokens.
+Status CheckLanguageModel(const models::ModelConfig& config);
+
+}  // namespace pergola::engine
