@@ -41,6 +41,7 @@ int Main(int argc, char** argv) {
   Run run;
   AddEmbed(app, &run);
   AddServe(app, &run);
+  AddPredict(app, &run);
   AddPull(app, &run);
   AddModels(app, &run);
   AddTokenize(app, &run);

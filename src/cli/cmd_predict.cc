@@ -1,0 +1,176 @@
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/command_line.h"
+#include "cli/embed_input.h"
+#include "cli/model_location.h"
+#include "cli/predict_output.h"
+#include "cli/pull_display.h"
+#include "cli/status_exit.h"
+#include "engine/generator.h"
+#include "engine/language_model.h"
+#include "hub/hub_config.h"
+
+namespace pergola::cli {
+namespace {
+
+struct PredictFlags {
+  std::string model = "gemma-3-270m";
+  bool offline = false;
+  std::vector<std::string> prompts;
+  std::vector<std::string> inputs;
+  std::string field;
+  bool json = false;
+  bool profile = false;
+  bool no_special_tokens = false;
+  bool ignore_end = false;
+  std::string activations = "auto";
+  int threads = 0;
+  int64_t context = 4096;
+  engine::GenerateOptions generate = {.max_tokens = 0, .top_k = 5, .sampling = {}};
+};
+
+Result<std::unique_ptr<engine::LanguageModel>> OpenModel(const PredictFlags& flags) {
+  hub::HubConfig hub = hub::HubConfig::FromEnvironment();
+  hub.offline |= flags.offline;
+  PullDisplay display(flags.model, /*quiet=*/false);
+  Result<ModelLocation> location = ResolveModel(flags.model, hub, display);
+  display.Finish();
+  if (!location.ok()) return location.status();
+  engine::LanguageModelOptions options;
+  options.ops.num_threads = flags.threads;
+  options.max_positions = flags.context;
+  if (flags.activations == "f32") options.activations = kernels::ActivationPrecision::kF32;
+  return engine::LanguageModel::Load(location->path.string(), options);
+}
+
+Result<std::unique_ptr<EmbedInput>> OpenPrompts(const PredictFlags& flags) {
+  if (flags.inputs.empty()) return MakeArgumentInput(flags.prompts);
+  EmbedInputOptions options;
+  options.field = flags.field;
+  return OpenEmbedInput(flags.inputs, options);
+}
+
+void PrintProfile(const engine::Generation& generation, size_t prompt_tokens) {
+  const engine::GenerationProfile& profile = generation.profile;
+  const auto ms = [](std::chrono::nanoseconds time) {
+    return std::chrono::duration<double, std::milli>(time).count();
+  };
+  const double decode = ms(profile.total) - ms(profile.prefill);
+  // The first token comes with the prefill.
+  const auto decoded = static_cast<double>(generation.ids.size()) - 1;
+  std::fprintf(stderr, "prefill %zu tokens %.1f ms", prompt_tokens, ms(profile.prefill));
+  if (decoded > 0) {
+    std::fprintf(stderr, "; decode %.0f tokens %.1f ms, %.1f tokens/s", decoded, decode,
+                 1000 * decoded / decode);
+  }
+  std::fprintf(stderr, "; embed %.1f ms, layers %.1f ms, logits %.1f ms\n", ms(profile.embed),
+               ms(profile.layers), ms(profile.head));
+}
+
+int Predict(const PredictFlags& flags) {
+  if (flags.inputs.empty() == flags.prompts.empty()) {
+    std::fputs("pergola: predict needs --prompt or --input, not both\n", stderr);
+    return kExitUsage;
+  }
+  const auto input = OpenPrompts(flags);
+  if (!input.ok()) return Fail(input.status());
+  const auto model = OpenModel(flags);
+  if (!model.ok()) return Fail(model.status());
+  const tokenizers::Tokenizer& tokenizer = (*model)->tokenizer();
+  engine::Generator generator(**model, {});
+  engine::GenerateOptions options = flags.generate;
+  options.stop_at_end = !flags.ignore_end;
+  tokenizers::EncodeOptions encode;
+  encode.add_special_tokens = !flags.no_special_tokens;
+  tokenizers::Encoding encoding;
+  InputRecord record;
+  for (;;) {
+    const Result<bool> more = (*input)->Next(&record);
+    if (!more.ok()) return Fail(more.status());
+    if (!*more) return kExitOk;
+    Status status = record.status;
+    if (status.ok()) status = tokenizer.Encode(record.text, encode, &encoding);
+    if (!status.ok()) return Fail(status.WithContext(record.where));
+    const auto generation = generator.Generate(encoding.ids, options);
+    if (!generation.ok()) return Fail(generation.status().WithContext(record.where));
+    const Prediction prediction{record.text, encoding.ids, &*generation};
+    const std::string out =
+        flags.json ? PredictionJson(prediction, tokenizer) : PredictionText(prediction, tokenizer);
+    if (std::fwrite(out.data(), 1, out.size(), stdout) != out.size()) return kExitOk;  // Main tells
+    if (flags.profile) PrintProfile(*generation, encoding.ids.size());
+  }
+}
+
+void AddSamplingFlags(CLI::App& command, engine::GenerateOptions& options) {
+  command.add_option("--top-k", options.top_k, "Candidates of the next token that are shown")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
+      ->capture_default_str();
+  command.add_option("--max-tokens", options.max_tokens, "Tokens of the continuation")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 22))
+      ->capture_default_str();
+  engine::SamplingOptions& sampling = options.sampling;
+  command
+      .add_option("--temperature", sampling.temperature,
+                  "0: the best token every time; more: drawn by probability")
+      ->check([](const std::string& text) {
+        float value = 0;
+        const bool right = CLI::detail::lexical_cast(text, value) && value >= 0 && value <= 100;
+        return right ? std::string() : "'" + text + "' is not between 0 and 100";
+      })
+      ->capture_default_str();
+  command.add_option("--sample-top-k", sampling.top_k, "Draw among the best so many (0: all)")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24));
+  command
+      .add_option("--top-p", sampling.top_p,
+                  "Draw among the fewest that together have this probability")
+      ->check([](const std::string& text) {
+        float value = 0;
+        const bool right = CLI::detail::lexical_cast(text, value) && value > 0 && value <= 1;
+        return right ? std::string() : "'" + text + "' is not above 0 and at most 1";
+      });
+  command.add_option("--seed", sampling.seed, "Of the drawing")->capture_default_str();
+}
+
+}  // namespace
+
+void AddPredict(CLI::App& app, Run* run) {
+  CLI::App* command = app.add_subcommand("predict", "Continue texts with a causal language model");
+  command->footer(
+      "Prints the likeliest next tokens of each prompt and, with --max-tokens, its continuation.\n"
+      "With --json a line per prompt: {\"ids\":[...],\"top\":[{\"token_id\",\"token\",\"logit\","
+      "\"prob\"}],\n\"generated\":[...],\"text\":\"...\"}. A bad line ends the run.\n\n"
+      "  pergola predict --prompt 'The capital of France is' --max-tokens 16\n"
+      "  pergola predict --input prompts.jsonl --field text --top-k 20 --json");
+  auto flags = std::make_shared<PredictFlags>();
+  command
+      ->add_option("-m,--model", flags->model,
+                   "Registry name, hub id, folder or .gguf file of a causal model")
+      ->capture_default_str();
+  command->add_option("--prompt", flags->prompts, "Text to continue; may be repeated");
+  command->add_option("-i,--input", flags->inputs, "File of lines or JSON lines; - is stdin");
+  command->add_option("--field", flags->field, "Member of a JSON line that holds the text");
+  AddSamplingFlags(*command, flags->generate);
+  command->add_flag("--ignore-end", flags->ignore_end, "Go on behind a token that ends a text");
+  command->add_flag("--no-special-tokens", flags->no_special_tokens,
+                    "Leave out what the model adds around a text");
+  command->add_option("--context", flags->context, "Most tokens of prompt and continuation")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 22))
+      ->capture_default_str();
+  command
+      ->add_option("--activations", flags->activations,
+                   "auto, or f32: widen quantised weights (slower, the reference)")
+      ->check(CLI::IsMember({"auto", "f32"}));
+  command->add_option("--threads", flags->threads, "Compute threads (0: one per usable core)")
+      ->check(CLI::Range(0, 1024));
+  command->add_flag("--json", flags->json, "A JSON line per prompt");
+  command->add_flag("--profile", flags->profile, "Say on stderr where the time went");
+  command->add_flag("--offline", flags->offline, "Do not fetch a missing model");
+  command->callback([flags, run] { *run = [flags] { return Predict(*flags); }; });
+}
+
+}  // namespace pergola::cli

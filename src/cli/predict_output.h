@@ -1,0 +1,27 @@
+// What `pergola predict` prints about one prompt.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/generator.h"
+#include "tokenizers/tokenizer.h"
+
+namespace pergola::cli {
+
+struct Prediction {
+  std::string_view prompt;
+  std::span<const int32_t> ids;  // of the prompt
+  const engine::Generation* generation = nullptr;
+};
+
+// One JSON object and a newline:
+//   ids, top [{token_id, token, logit, prob}], generated [ids], text
+// `top` is about the token after the prompt; `text` is the continuation decoded.
+std::string PredictionJson(const Prediction& prediction, const tokenizers::Tokenizer& tokenizer);
+
+// The prompt with its continuation, then a line per candidate. Control characters are escaped.
+std::string PredictionText(const Prediction& prediction, const tokenizers::Tokenizer& tokenizer);
+
+}  // namespace pergola::cli
