@@ -347,23 +347,22 @@ TEST(GgufVocabularyTest, RefusesPreTokenisersThatItDoesNotKnow) {
 }
 
 TEST(GgufVocabularyTest, UnigramGivesTheIdsOfTokenizerJson) {
-  const std::string path = GoldenPath("tokenizers/unigram_xlm.json");
+  const std::string path = GoldenPath("tiny/xlm-roberta/tokenizer.json");
   const auto truth = Load(path);
   ASSERT_NE(truth, nullptr);
   simdjson::dom::parser parser;
   const simdjson::dom::element json = parser.load(path);
-  std::vector<std::string> tokens;
+  std::vector<std::string> tokens = TokensOf(*truth);
   std::vector<float> scores;
-  std::vector<int64_t> types;
   for (const simdjson::dom::element entry : json["model"]["vocab"].get_array()) {
-    tokens.emplace_back(std::string_view(entry.at(0)));
     scores.push_back(static_cast<float>(double{entry.at(1)}));
-    const size_t count = tokens.size();
-    types.push_back(count == 1 || count == 3 ? 3 : count == 4 ? 2 : 1);
   }
-  tokens.emplace_back("<mask>");
-  scores.push_back(0);
-  types.push_back(3);
+  scores.resize(tokens.size());
+  std::vector<int64_t> types(tokens.size(), 1);
+  for (const simdjson::dom::element token : json["added_tokens"].get_array()) {
+    types[size_t{uint64_t{token["id"]}}] = 3;
+  }
+  types[3] = 2;
   tokens.emplace_back("[PAD99]");  // filled up
   scores.push_back(-10000);
   types.push_back(5);
