@@ -28,6 +28,26 @@ pergola_external(DOWNLOADS CURL::libcurl OpenSSL::Crypto ZLIB::ZLIB)
 find_package(CLI11 REQUIRED)
 pergola_external(FLAGS CLI11::CLI11)
 
+# gRPC and Protobuf are linked statically: the program starts in 2 ms instead of 14 and needs none of
+# their 57 shared libraries. Debian's CMake package knows only the shared ones and Protobuf has none, so
+# pkg-config names the archives; what the system has everywhere stays shared.
+pkg_check_modules(GRPC REQUIRED grpc++ protobuf)
+set(grpc_archives)
+foreach(name IN ITEMS grpc++_reflection LISTS GRPC_STATIC_LIBRARIES)
+  if(name MATCHES "^(ssl|crypto|z|dl|rt|m|atomic|pthread)$")
+    continue()
+  endif()
+  find_library(PERGOLA_ARCHIVE_${name} "lib${name}.a" REQUIRED)
+  list(APPEND grpc_archives "${PERGOLA_ARCHIVE_${name}}")
+endforeach()
+list(REMOVE_DUPLICATES grpc_archives)
+find_program(PERGOLA_PROTOC protoc REQUIRED)
+find_program(PERGOLA_GRPC_PLUGIN grpc_cpp_plugin REQUIRED)
+include(pergola_protos)
+pergola_protos(pergola/v1/embedding tei/v1/tei)
+pergola_external(GRPC pergola_protos -Wl,--start-group ${grpc_archives} -Wl,--end-group OpenSSL::SSL
+                 OpenSSL::Crypto ZLIB::ZLIB atomic ${CMAKE_DL_LIBS} rt)
+
 if(PERGOLA_TESTS)
   find_package(GTest REQUIRED)
   find_package(benchmark REQUIRED)

@@ -18,7 +18,9 @@ MAY_BRANCH = re.compile(r"^(kernels/cpu/(vec|isa)/|kernels/cuda/|core/cpu_featur
                         r"core/mapped_file\.cc|core/process_memory\.cc|core/thread_pool\.cc|engine/backends\.cc)")
 # A header of the standard library or of the C library has no dot or ends in .h without a folder.
 STANDARD = re.compile(r"^[a-z_]+$|^[a-z_]+\.h$|^sys/[a-z]+\.h$|^immintrin\.h$")
-THIRD_PARTY_IN_HEADERS = {"core/testing": re.compile(r"^gtest/")}
+SPEAK_GRPC = ("rpc", "server", "grid")
+THIRD_PARTY_IN_HEADERS = {"core/testing": re.compile(r"^gtest/"),
+                          "engine/testing": re.compile(r"^gtest/")}
 
 
 def read_rules(path):
@@ -51,6 +53,10 @@ def main():
             if not match:
                 continue
             quoted, target = match.group(1) == '"', match.group(2)
+            if target.endswith(".pb.h"):
+                if not is_test and (path.suffix == ".h" or module not in SPEAK_GRPC):
+                    problems.append(f"{name}:{number}: generated messages outside the .cc files of {SPEAK_GRPC}")
+                continue
             if quoted and target.startswith("pergola/"):
                 continue
             if quoted and not (SOURCE / target).exists():

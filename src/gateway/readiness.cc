@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
+
+#include "service/probe.h"
 
 namespace pergola::gateway {
 namespace {
@@ -32,22 +35,6 @@ void Readiness::Note(const ServedModel* model) {
   last_[place].store(service::Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
 }
 
-service::InferenceRequest Readiness::MakeProbe(const ServedModel& model) {
-  const uint64_t number = probes_.fetch_add(1, std::memory_order_relaxed);
-  const auto vocabulary = static_cast<uint64_t>(std::max<int64_t>(model.info.vocab_size, 1));
-  service::InferenceRequest request;
-  request.model = model.info.id;
-  request.outputs = model.info.has(OutputKind::kEmbedding) ? OutputSet{OutputKind::kEmbedding}
-                                                           : OutputSet{OutputKind::kLogits};
-  Sequence& sequence = request.sequences.emplace_back();
-  sequence.ids = {static_cast<int32_t>(number % vocabulary)};
-  if (model.info.max_tokens > 1) {
-    sequence.ids.push_back(static_cast<int32_t>(number / vocabulary % vocabulary));
-  }
-  request.deadline = service::Clock::now() + kProbeTimeout;
-  return request;
-}
-
 void Readiness::Answer(std::shared_ptr<Exchange> exchange) {
   const service::Clock::time_point now = service::Clock::now();
   std::vector<const ServedModel*> stale;
@@ -60,7 +47,10 @@ void Readiness::Answer(std::shared_ptr<Exchange> exchange) {
   exchange->StartDeadline(now + kProbeTimeout, NotReady("a model did not answer within 2 s"));
   const auto probe = std::make_shared<Probe>(exchange, stale.size());
   for (const ServedModel* model : stale) {
-    model->service->Submit(MakeProbe(*model),
+    service::InferenceRequest request =
+        service::MakeProbe(model->info, probes_.fetch_add(1, std::memory_order_relaxed));
+    request.deadline = now + kProbeTimeout;
+    model->service->Submit(std::move(request),
                            [this, probe, model](Result<service::InferenceOutput> output) {
                              if (!output.ok()) {
                                probe->exchange->Fail(NotReady(output.status().message()));

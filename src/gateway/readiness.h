@@ -32,8 +32,6 @@ class Readiness {
  private:
   struct Probe;
 
-  service::InferenceRequest MakeProbe(const ServedModel& model);
-
   const std::vector<ServedModel>& models_;
   std::vector<std::atomic<service::Clock::rep>> last_;  // per model: ticks of the last success
   std::atomic<uint64_t> probes_ = 0;

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -18,6 +17,7 @@
 
 #include "core/sequence.h"
 #include "pergola/status.h"
+#include "service/cancel_token.h"
 #include "service/embedding_format.h"
 
 namespace pergola::service {
@@ -55,16 +55,6 @@ struct ModelInfo {
   bool has(OutputKind kind) const { return width(kind) > 0; }
 };
 
-// Shared by whoever may cancel and the service. Thread-safe.
-class CancelToken {
- public:
-  void Cancel() { cancelled_.store(true, std::memory_order_relaxed); }
-  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<bool> cancelled_ = false;
-};
-
 struct InferenceRequest {
   std::string model;  // ModelInfo::id; empty = the only one
   OutputSet outputs = {OutputKind::kEmbedding};
@@ -73,6 +63,8 @@ struct InferenceRequest {
   Priority priority = Priority::kOnline;
   Clock::time_point deadline = Clock::time_point::max();
   std::shared_ptr<CancelToken> cancel;  // second owner: the connection. May be null.
+  // On whose behalf (a number of a key, never the key); empty: nobody in particular.
+  std::string tenant;
 };
 
 // `rows` x `width` f32, row-major.
@@ -119,8 +111,8 @@ class InferenceService {
   //   RESOURCE_EXHAUSTED  over the admission limit (tokens queued, or output bytes promised)
   //   DEADLINE_EXCEEDED   the deadline passed before its computation began
   //   CANCELLED           the cancel token was set before its computation began
-  //   UNAVAILABLE         shutting down
-  //   INTERNAL            the engine failed, or a row is not finite: this request alone
+  //   UNAVAILABLE         shutting down, or not reached: nothing was computed that anybody could
+  //   see INTERNAL            the engine failed, or a row is not finite: this request alone
   virtual void Submit(InferenceRequest request, InferenceCallback done) = 0;
 
   virtual std::vector<ModelInfo> Models() const = 0;
