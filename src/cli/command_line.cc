@@ -49,6 +49,8 @@ int Main(int argc, char** argv) {
   AddCompletion(app, &run);
   AddDoctor(app, &run);
   AddBench(app, &run);
+  AddCompare(app, &run);
+  AddEval(app, &run);
   AddVersion(app, &run);
   std::signal(SIGPIPE, SIG_IGN);  // seen as an error of the write
   if (IsUnknownCommand(app, argc, argv)) {

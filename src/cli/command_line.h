@@ -33,6 +33,8 @@ void AddTokenize(CLI::App& app, Run* run);
 void AddInspect(CLI::App& app, Run* run);
 void AddDoctor(CLI::App& app, Run* run);
 void AddBench(CLI::App& app, Run* run);
+void AddCompare(CLI::App& app, Run* run);
+void AddEval(CLI::App& app, Run* run);
 void AddCompletion(CLI::App& app, Run* run);
 void AddVersion(CLI::App& app, Run* run);
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "hub/testing/temp_folder.h"
+#include "core/testing/temp_folder.h"
 
 namespace pergola::cli {
 namespace {
@@ -41,7 +41,7 @@ class ConfigFileTest : public ::testing::Test {
     return "no error";
   }
 
-  hub::testing::TempFolder folder_;
+  TempFolder folder_;
   CLI::App app_;
   std::string config_;
   int port_ = 1;

@@ -5,12 +5,10 @@
 
 #include <thread>
 
-#include "hub/testing/temp_folder.h"
+#include "core/testing/temp_folder.h"
 
 namespace pergola::cli {
 namespace {
-
-using hub::testing::TempFolder;
 
 std::vector<InputRecord> ReadAll(EmbedInput& input) {
   std::vector<InputRecord> records;

@@ -5,13 +5,10 @@
 #include <cstring>
 #include <filesystem>
 
-#include "hub/testing/temp_folder.h"
+#include "core/testing/temp_folder.h"
 
 namespace pergola::cli {
 namespace {
-
-using hub::testing::ReadFile;
-using hub::testing::TempFolder;
 
 constexpr float kRows[][2] = {{0.5f, -1.0f}, {0.1f, 2.0f}, {3.0f, 4.0f}};
 

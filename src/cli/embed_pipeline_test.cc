@@ -4,13 +4,11 @@
 
 #include "cli/ordered_queue.h"
 #include "cli/testing/fake_embedder.h"
-#include "hub/testing/temp_folder.h"
+#include "core/testing/temp_folder.h"
 
 namespace pergola::cli {
 namespace {
 
-using hub::testing::ReadFile;
-using hub::testing::TempFolder;
 using testing::FakeEmbedder;
 
 // What the file must hold for these records; an empty optional is a skipped one.

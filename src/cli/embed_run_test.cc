@@ -7,13 +7,11 @@
 #include "cli/command_line.h"
 #include "cli/embed_checkpoint.h"
 #include "cli/testing/fake_embedder.h"
-#include "hub/testing/temp_folder.h"
+#include "core/testing/temp_folder.h"
 
 namespace pergola::cli {
 namespace {
 
-using hub::testing::ReadFile;
-using hub::testing::TempFolder;
 using testing::FakeEmbedder;
 
 constexpr int kTexts = 500;

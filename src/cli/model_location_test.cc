@@ -2,12 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "hub/testing/temp_folder.h"
+#include "core/testing/temp_folder.h"
 
 namespace pergola::cli {
 namespace {
-
-using hub::testing::TempFolder;
 
 class ModelLocationTest : public ::testing::Test {
  protected:

@@ -2,12 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "hub/testing/temp_folder.h"
+#include "core/testing/temp_folder.h"
 
 namespace pergola::hub {
 namespace {
-
-using testing::TempFolder;
 
 TEST(DigestTest, Sha256IsThatOfTheStandard) {
   // FIPS 180-2, appendix B.1.

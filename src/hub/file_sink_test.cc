@@ -6,12 +6,10 @@
 #include <csignal>
 #include <limits>
 
-#include "hub/testing/temp_folder.h"
+#include "core/testing/temp_folder.h"
 
 namespace pergola::hub {
 namespace {
-
-using testing::TempFolder;
 
 TEST(FileSinkTest, ContinuesAndTruncates) {
   const TempFolder folder;
@@ -27,7 +25,7 @@ TEST(FileSinkTest, ContinuesAndTruncates) {
   EXPECT_TRUE(sink.Truncate(2).ok());
   EXPECT_TRUE(sink.Write("y").ok());
   EXPECT_TRUE(sink.Close().ok());
-  EXPECT_EQ(testing::ReadFile(path), "hey");
+  EXPECT_EQ(ReadFile(path), "hey");
 }
 
 // A file-size limit fails writes like a full disk does, and needs no disk of its own.

@@ -2,13 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "core/testing/temp_folder.h"
 #include "hub/digest.h"
-#include "hub/testing/temp_folder.h"
 
 namespace pergola::hub {
 namespace {
-
-using testing::TempFolder;
 
 // Puts a verified file where a pull would and publishes the model.
 CachedModel PublishModel(const TempFolder& folder, const ModelReference& reference,
@@ -48,7 +46,7 @@ TEST(ModelCacheTest, PublishingReplacesTheModel) {
   PublishModel(folder, reference, "newer");
   const std::optional<CachedModel> found = ModelCache(folder.path()).Find(reference);
   ASSERT_TRUE(found.has_value());
-  EXPECT_EQ(testing::ReadFile(found->OpenPath()), "newer");
+  EXPECT_EQ(ReadFile(found->OpenPath()), "newer");
 }
 
 TEST(ModelCacheTest, DamagedModelIsNotFound) {

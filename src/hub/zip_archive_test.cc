@@ -2,13 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "hub/testing/temp_folder.h"
+#include "core/testing/temp_folder.h"
 #include "hub/testing/zip_builder.h"
 
 namespace pergola::hub {
 namespace {
 
-using testing::TempFolder;
 using testing::ZipBuilder;
 
 std::string Pattern(size_t bytes) {

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-namespace pergola::hub::testing {
+namespace pergola {
 
 class TempFolder {
  public:
@@ -44,4 +44,4 @@ inline std::string ReadFile(const std::filesystem::path& path) {
   return content.str();
 }
 
-}  // namespace pergola::hub::testing
+}  // namespace pergola
