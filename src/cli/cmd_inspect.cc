@@ -47,12 +47,12 @@ int Inspect(const InspectFlags& flags) {
   Inspection inspection;
   inspection.source = source->get();
   if (flags.full) inspection.max_array_values = std::numeric_limits<size_t>::max();
-  for (const std::string& path : (*source)->files()) {
+  for (const std::string& file : (*source)->files()) {
     std::error_code error;
-    const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path, error));
-    inspection.files.push_back({path, error ? 0 : bytes, ""});
+    const auto bytes = static_cast<int64_t>(std::filesystem::file_size(file, error));
+    inspection.files.push_back({file, error ? 0 : bytes, ""});
     if (!flags.verify) continue;
-    const Result<std::string> digest = hub::Sha256OfFile(path);
+    const Result<std::string> digest = hub::Sha256OfFile(file);
     if (!digest.ok()) return Fail(digest.status());
     inspection.files.back().sha256 = *digest;
   }
