@@ -35,6 +35,7 @@ struct Golden {
   std::vector<float> vectors;
   std::vector<float> hidden_values;
   int64_t width = 0;
+  int64_t max_tokens = INT64_MAX;
   bool normalised = false;
 };
 
@@ -75,6 +76,7 @@ Golden ReadGolden(const std::string& directory) {
     }
   }
   golden.width = int64_t(root["shape"].get_array().at(1));
+  if (root["max_seq_length"].is_int64()) golden.max_tokens = int64_t(root["max_seq_length"]);
   golden.normalised = root["normalize"].is_bool() && bool(root["normalize"]);
   golden.vectors = ReadFloats(directory + "/golden.f32");
   golden.hidden_values = ReadFloats(directory + "/hidden.f32");
@@ -84,7 +86,8 @@ Golden ReadGolden(const std::string& directory) {
 class TinyModelPerIsaTest : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    directory_ = std::string(PERGOLA_TEST_DATA) + "/golden/tiny/" + GetParam();
+    path_ = std::string(PERGOLA_TEST_DATA) + "/golden/tiny/" + GetParam();
+    directory_ = path_.ends_with(".gguf") ? path_.substr(0, path_.rfind('/')) : path_;
     golden_ = ReadGolden(directory_);
     // Weights mean what the reference computed in f32; kAuto may round activations (bf16).
     model_ = Load(2, ActivationPrecision::kF32);
@@ -94,7 +97,7 @@ class TinyModelPerIsaTest : public ::testing::TestWithParam<const char*> {
     ModelOptions options;
     options.ops.num_threads = threads;
     options.activations = activations;
-    auto model = Model::Load(directory_, options);
+    auto model = Model::Load(path_, options);
     EXPECT_TRUE(model.ok()) << model.status().ToString();
     return model.ok() ? std::move(*model) : nullptr;
   }
@@ -115,14 +118,23 @@ class TinyModelPerIsaTest : public ::testing::TestWithParam<const char*> {
     return rows;
   }
 
-  std::string directory_;
+  // As many tokens as the reference was given; a GGUF file does not say that the pipeline took less
+  // than the encoder can.
+  tokenizers::EncodeOptions Limit() const {
+    tokenizers::EncodeOptions options;
+    options.max_tokens =
+        static_cast<size_t>(std::min(model_->pipeline().max_tokens, golden_.max_tokens));
+    return options;
+  }
+
+  std::string path_;       // of the model: a folder, or a GGUF file in it
+  std::string directory_;  // the folder, with the golden values
   Golden golden_;
   std::unique_ptr<Model> model_;
 };
 
 TEST_P(TinyModelPerIsaTest, TokenIdsAreTheReferences) {
-  tokenizers::EncodeOptions options;
-  options.max_tokens = static_cast<size_t>(model_->pipeline().max_tokens);
+  const tokenizers::EncodeOptions options = Limit();
   tokenizers::Encoding encoding;
   for (size_t index = 0; index < golden_.texts.size(); ++index) {
     ASSERT_TRUE(model_->tokenizer()->Encode(golden_.texts[index], options, &encoding).ok());
@@ -294,8 +306,7 @@ TEST_P(TinyTokenHeadsPerIsaTest, RowsAgreeWithTheReference) {
 class TinyClassifierPerIsaTest : public TinyModelPerIsaTest {};
 
 TEST_P(TinyClassifierPerIsaTest, PairsAreTokenisedAsTheReferenceDoes) {
-  tokenizers::EncodeOptions options;
-  options.max_tokens = static_cast<size_t>(model_->pipeline().max_tokens);
+  const tokenizers::EncodeOptions options = Limit();
   tokenizers::Encoding encoding;
   for (size_t index = 0; index < golden_.pairs.size(); ++index) {
     const auto& [query, passage] = golden_.pairs[index];
@@ -342,7 +353,9 @@ TEST_P(TinyClassifierPerIsaTest, LogitsDependNeitherOnTheBatchNorOnThreads) {
 
 std::string TestName(const ::testing::TestParamInfo<const char*>& model) {
   std::string name = model.param;
-  std::replace(name.begin(), name.end(), '-', '_');
+  for (char& letter : name) {
+    if (letter == '-' || letter == '/' || letter == '.') letter = '_';
+  }
   return name;
 }
 
@@ -368,14 +381,24 @@ constexpr const char* kEmbedders[] = {"bert",
                                       "llama-bidirectional",
                                       "llama-rope3",
                                       "gemma3-embed",
-                                      "embedding-gemma2"};
+                                      "embedding-gemma2",
+                                      "bert/model.gguf",
+                                      "nomic-bert/model.gguf"};
 // Causal language models without a pipeline: only their hidden states have a reference here.
 constexpr const char* kLanguageModels[] = {"llama", "llama-spm-rope3", "gemma3-causal"};
-constexpr const char* kClassifiers[] = {
-    "bert-classifier",       "roberta-classifier", "xlm-roberta-reranker", "distilbert-classifier",
-    "modernbert-classifier", "nomic-classifier",   "gte-reranker",
+constexpr const char* kClassifiers[] = {"bert-classifier",
+                                        "roberta-classifier",
+                                        "xlm-roberta-reranker",
+                                        "distilbert-classifier",
+                                        "modernbert-classifier",
+                                        "nomic-classifier",
+                                        "gte-reranker",
 
-    "qwen3-reranker",        "qwen3-score"};
+                                        "qwen3-reranker",
+                                        "qwen3-score",
+                                        "roberta-classifier/model.gguf",
+                                        "modernbert-classifier/model.gguf",
+                                        "qwen3-reranker/model.gguf"};
 
 INSTANTIATE_TEST_SUITE_P(Tiny, TinyModelPerIsaTest, ::testing::ValuesIn(kEmbedders), TestName);
 INSTANTIATE_TEST_SUITE_P(Tiny, TinyEmbedderPerIsaTest, ::testing::ValuesIn(kEmbedders), TestName);

@@ -23,7 +23,7 @@ MODELS = {
     "bert": "default",
     "roberta-classifier": "roberta-bpe",
     "nomic-bert": "default",
-    "modernbert-classifier": "gpt-2",
+    "modernbert-classifier": "modern-bert",
     "qwen3-reranker": "qwen2",
     "llama-rope3": "default",
 }
@@ -83,14 +83,33 @@ def make_reranker(kind, source):
 
 
 def set_llama_vocab(model, gguf, source):
-    """A sentencepiece-like BPE from tokenizer.json: the converter wants the original file."""
-    vocab = json.loads((source / "tokenizer.json").read_text())["model"]["vocab"]
+    """The vocabulary from tokenizer.json, as the converter makes it from a sentencepiece file, which
+    the tiny models lack: a piece's score is the rank of the merge that makes it. Ids differ for runs of
+    spaces, whose merges in tokenizer.json are not all that sentencepiece would do."""
+    tokenizer = json.loads((source / "tokenizer.json").read_text())
+    vocab = tokenizer["model"]["vocab"]
+    special = {token["content"] for token in tokenizer["added_tokens"]}
+    scores = {}
+    for rank, merge in enumerate(tokenizer["model"]["merges"]):
+        scores.setdefault("".join(merge if isinstance(merge, list) else merge.split(" ")), -rank)
     tokens = sorted(vocab, key=vocab.get)
-    model.gguf_writer.add_tokenizer_model("llama")
-    model.gguf_writer.add_tokenizer_pre("default")
-    model.gguf_writer.add_token_list(tokens)
-    model.gguf_writer.add_token_scores([-float(i) for i in range(len(tokens))])
-    model.gguf_writer.add_token_types([gguf.TokenType.NORMAL] * len(tokens))
+
+    def kind(token):
+        if token == tokenizer["model"].get("unk_token"):
+            return gguf.TokenType.UNKNOWN
+        if token in special:
+            return gguf.TokenType.CONTROL
+        return gguf.TokenType.BYTE if len(token) == 6 and token[:3] == "<0x" else gguf.TokenType.NORMAL
+    writer = model.gguf_writer
+    writer.add_tokenizer_model("llama")
+    writer.add_tokenizer_pre("default")
+    writer.add_token_list(tokens)
+    writer.add_token_scores([float(scores.get(token, 0)) for token in tokens])
+    writer.add_token_types([kind(token) for token in tokens])
+    writer.add_bos_token_id(vocab["<s>"])
+    writer.add_eos_token_id(vocab["</s>"])
+    writer.add_add_bos_token(True)
+    writer.add_add_eos_token(False)
 
 
 def main():
