@@ -181,8 +181,14 @@ Result<std::vector<HeadConfig>> ReadTaskHeads(const std::string& directory,
                              ReadTokenHead(config_json, config, source, std::move(*tokens)));
     heads.push_back(std::move(head));
   } else if (EndsInSequenceClassification(config_json)) {
-    PERGOLA_ASSIGN_OR_RETURN(HeadConfig head, ReadClassificationHead(config_json, config, source));
-    heads.push_back(std::move(head));
+    Result<HeadConfig> head = ReadClassificationHead(config_json, config, source);
+    // In a folder that declares an embedding, the class may be left over from another training.
+    if (!fs::exists(directory + "/modules.json")) {
+      PERGOLA_RETURN_IF_ERROR(head.status());
+      heads.push_back(std::move(*head));
+    } else if (head.ok() && source.Find(head->layers.back().linear + ".weight") != nullptr) {
+      heads.push_back(std::move(*head));
+    }
   }
   if (auto head = FindTokenRowHead(directory, source, OutputKind::kSparse, "sparse_linear",
                                    Epilogue::kRelu)) {

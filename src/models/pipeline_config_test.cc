@@ -125,6 +125,20 @@ TEST_F(PipelineConfigTest, ReadsAClassificationHeadWithLabelsInTheOrderOfTheirNu
   EXPECT_EQ(pipeline->classifier.function, ScoreFunction::kSoftmax);
 }
 
+TEST_F(PipelineConfigTest, ADeclaredEmbeddingOutlivesTheNameOfAClassifier) {
+  Write("modules.json", R"([{"path": "p", "type": "sentence_transformers.models.Pooling"}])");
+  Write("p/config.json", R"({"pooling_mode_mean_tokens": true})");
+  const std::string config = BertOf("BertForSequenceClassification", "");
+  const auto without = ReadFolder(config);
+  ASSERT_TRUE(without.ok()) << without.status().ToString();
+  EXPECT_EQ(without->FindHead(OutputKind::kLogits), nullptr);
+  EXPECT_NE(without->FindHead(OutputKind::kEmbedding), nullptr);
+  AddTensor("classifier.weight", 2);
+  const auto both = ReadFolder(config);
+  EXPECT_NE(both->FindHead(OutputKind::kLogits), nullptr);
+  EXPECT_NE(both->FindHead(OutputKind::kEmbedding), nullptr);
+}
+
 TEST_F(PipelineConfigTest, SeveralLabelsAtOnceAreSigmoids) {
   const auto pipeline = ReadFolder(BertOf("BertForSequenceClassification",
                                           ", \"problem_type\": \"multi_label_classification\""));
