@@ -79,6 +79,8 @@ class Bpe final : public TokenModel {
   const MergeSlot* FindMerge(TokenId left, TokenId right) const;
   void InsertMerge(const MergeSlot& merge);
   Status AddBlock(std::span<const Merge> merges);
+  // The piece that two parts make; `before` is what the merge before made, or -1.
+  TokenId FindMerged(std::string_view left, std::string_view right, TokenId before) const;
 
   // Fills by_bytes_ and byte_ids_; false when a byte has no token.
   bool IndexBytes();
@@ -104,6 +106,7 @@ class Bpe final : public TokenModel {
   int merge_shift_ = 63;
   size_t capacity_;
   uint32_t num_merges_ = 0;
+  TokenId last_merged_ = -1;
   std::array<TokenId, 128> ascii_ids_;
   std::array<TokenId, 256> byte_ids_;  // byte tokens, or if reads_bytes_ the letters of bytes
   bool has_all_bytes_ = true;

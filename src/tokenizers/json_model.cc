@@ -29,14 +29,20 @@ Result<Vocabulary> ParseVocabulary(const JsonElement& model, const std::string& 
   }
   Vocabulary vocabulary;
   vocabulary.Reserve(num_tokens, num_bytes);
+  std::array<Vocabulary::Entry, 256> block;
+  size_t count = 0;
   for (const auto& [token, element] : entries) {
     int64_t id = -1;
     if (element.get(id) != simdjson::SUCCESS) {
       return JsonTypeError(place, "vocab", "a table of tokens and integer ids");
     }
-    Status status = vocabulary.Add(token, id);
-    if (!status.ok()) return status.WithContext(place + ".vocab");
+    block[count] = {token, id};
+    if (++count < block.size()) continue;
+    PERGOLA_RETURN_IF_ERROR(vocabulary.Add(block).WithContext(place + ".vocab"));
+    count = 0;
   }
+  PERGOLA_RETURN_IF_ERROR(
+      vocabulary.Add(std::span(block).first(count)).WithContext(place + ".vocab"));
   return vocabulary;
 }
 
@@ -69,7 +75,7 @@ Result<std::unique_ptr<TokenModel>> ParseUnigram(const JsonElement& model,
   if (model["vocab"].get(entries) != simdjson::SUCCESS) {
     return JsonTypeError(place, "vocab", "an array");
   }
-  std::vector<std::string_view> pieces;
+  std::vector<Vocabulary::Entry> pieces;
   std::vector<double> scores;
   size_t num_bytes = 0;
   for (const JsonElement entry : entries) {
@@ -81,16 +87,13 @@ Result<std::unique_ptr<TokenModel>> ParseUnigram(const JsonElement& model,
       return InvalidArgumentError(place + ".vocab[" + std::to_string(pieces.size()) +
                                   "] is not a piece and its score");
     }
-    pieces.push_back(piece);
+    pieces.push_back({piece, static_cast<int64_t>(pieces.size())});
     scores.push_back(score);
     num_bytes += piece.size();
   }
   Vocabulary vocabulary;
   vocabulary.Reserve(pieces.size(), num_bytes);
-  for (size_t id = 0; id < pieces.size(); ++id) {
-    Status status = vocabulary.Add(pieces[id], static_cast<int64_t>(id));
-    if (!status.ok()) return status.WithContext(place + ".vocab");
-  }
+  PERGOLA_RETURN_IF_ERROR(vocabulary.Add(pieces).WithContext(place + ".vocab"));
   PERGOLA_ASSIGN_OR_RETURN(auto unigram,
                            Unigram::Make(std::move(vocabulary), std::move(scores), options));
   return std::unique_ptr<TokenModel>(std::move(unigram));

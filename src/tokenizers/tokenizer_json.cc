@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "core/mapped_file.h"
 #include "tokenizers/json_parts.h"
 #include "tokenizers/pipeline.h"
 #include "tokenizers/tokenizer.h"
@@ -12,6 +13,7 @@ namespace pergola::tokenizers {
 namespace {
 
 constexpr size_t kMaxDepth = 64;
+constexpr size_t kPageBytes = 4096;  // or a multiple of it
 
 // The entry `name`, or null.
 JsonElement Entry(const JsonElement& root, const char* name, const JsonElement& null) {
@@ -67,11 +69,14 @@ Result<std::unique_ptr<Tokenizer>> Build(const JsonElement& root) {
   return MakePipelineTokenizer(std::move(parts));
 }
 
-Result<std::unique_ptr<Tokenizer>> Parse(const simdjson::padded_string& json) {
+// `json` is followed by SIMDJSON_PADDING bytes that may be read.
+Result<std::unique_ptr<Tokenizer>> Parse(std::string_view json) {
   simdjson::dom::parser parser;
   JsonElement root;
   simdjson::error_code error = parser.allocate(json.size(), kMaxDepth);
-  if (error == simdjson::SUCCESS) error = parser.parse(json).get(root);
+  if (error == simdjson::SUCCESS) {
+    error = parser.parse(json.data(), json.size(), /*realloc_if_needed=*/false).get(root);
+  }
   if (error != simdjson::SUCCESS) {
     return InvalidArgumentError(std::string("not valid JSON: ") + simdjson::error_message(error));
   }
@@ -86,11 +91,13 @@ Result<std::unique_ptr<Tokenizer>> ParseTokenizerJson(std::string_view json) {
 }
 
 Result<std::unique_ptr<Tokenizer>> LoadTokenizerJson(const std::string& path) {
-  auto loaded = simdjson::padded_string::load(path);
-  if (loaded.error() != simdjson::SUCCESS) {
-    return NotFoundError("cannot read the tokenizer " + path);
-  }
-  auto tokenizer = Parse(loaded.value_unsafe());
+  auto file = MappedFile::Open(path);
+  if (!file.ok()) return file.status().WithContext("cannot read the tokenizer");
+  const std::string_view json(reinterpret_cast<const char*>(file->bytes().data()),
+                              file->bytes().size());
+  // The rest of the last page is there and zero; where it is too short, the file is copied.
+  const size_t beyond = kPageBytes - 1 - (json.size() - 1) % kPageBytes;
+  auto tokenizer = beyond >= simdjson::SIMDJSON_PADDING ? Parse(json) : ParseTokenizerJson(json);
   if (!tokenizer.ok()) return tokenizer.status().WithContext(path);
   return tokenizer;
 }

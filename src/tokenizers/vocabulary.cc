@@ -1,6 +1,7 @@
 #include "tokenizers/vocabulary.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -54,41 +55,59 @@ uint64_t HashBytes(std::string_view bytes) {
 
 void Vocabulary::Reserve(size_t num_tokens, size_t num_bytes) {
   capacity_ = num_tokens;
-  arena_.reserve(num_bytes);
-  places_.reserve(num_tokens);
+  arena_.reserve(num_bytes + (num_tokens + 1) * sizeof(Header));
+  arena_.assign(sizeof(Header), '\0');  // no record is at 0
+  records_.reserve(num_tokens);
   slots_.assign(std::bit_ceil(num_tokens + num_tokens / 2 + 1), Slot{});
   mask_ = slots_.size() - 1;
 }
 
-Status Vocabulary::Add(std::string_view token, int64_t id) {
+Status Vocabulary::Add(std::span<const Entry> entries) {
+  std::array<uint64_t, 32> hashes;
+  while (!entries.empty()) {
+    const size_t count = std::min(entries.size(), hashes.size());
+    for (size_t i = 0; i < count; ++i) {
+      hashes[i] = HashBytes(entries[i].token);
+      PrefetchSlot(hashes[i]);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      PERGOLA_RETURN_IF_ERROR(Add(entries[i].token, entries[i].id, hashes[i]));
+    }
+    entries = entries.subspan(count);
+  }
+  return OkStatus();
+}
+
+Status Vocabulary::Add(std::string_view token, int64_t id, uint64_t hash) {
   const int64_t limit = static_cast<int64_t>(capacity_) * 64 + 65536;
   if (id < 0 || id >= std::min<int64_t>(limit, std::numeric_limits<TokenId>::max())) {
     return InvalidArgumentError("token " + Quoted(token) + " has id " + std::to_string(id) +
                                 ", outside 0 to " + std::to_string(limit - 1));
   }
-  if (num_tokens_ >= capacity_ || token.size() >= (1u << 31) ||
-      arena_.size() + token.size() > std::numeric_limits<uint32_t>::max()) {
+  if (num_tokens_ >= capacity_ ||
+      arena_.size() + token.size() + sizeof(Header) > std::numeric_limits<uint32_t>::max()) {
     return InvalidArgumentError("the vocabulary is too large at token " + Quoted(token));
   }
   const auto index = static_cast<size_t>(id);
-  if (index >= places_.size()) places_.resize(index + 1);
-  if (places_[index].used) {
+  if (index >= records_.size()) records_.resize(index + 1);
+  if (records_[index] != 0) {
     return InvalidArgumentError("tokens " + Quoted(Token(static_cast<TokenId>(id))) + " and " +
                                 Quoted(token) + " both have id " + std::to_string(id));
   }
-  const uint64_t hash = HashBytes(token);
-  if (Find(token, hash) != kNone) {
-    return InvalidArgumentError("token " + Quoted(token) + " is listed twice");
-  }
+  const auto tag = static_cast<uint32_t>(hash >> 32);
   size_t slot = hash & mask_;
-  while (slots_[slot].id_plus_one != 0) slot = (slot + 1) & mask_;
-  slots_[slot] = {static_cast<uint32_t>(hash >> 32), static_cast<uint32_t>(id) + 1,
-                  static_cast<uint32_t>(arena_.size()), static_cast<uint32_t>(token.size())};
-  Place& place = places_[index];
-  place.offset = static_cast<uint32_t>(arena_.size());
-  place.length = static_cast<uint32_t>(token.size()) & 0x7FFFFFFFu;
-  place.used = 1;
-  arena_.append(token);
+  for (; slots_[slot].record != 0; slot = (slot + 1) & mask_) {
+    if (slots_[slot].tag == tag && TokenAt(slots_[slot].record) == token) {
+      return InvalidArgumentError("token " + Quoted(token) + " is listed twice");
+    }
+  }
+  const auto record = static_cast<uint32_t>(arena_.size());
+  slots_[slot] = {tag, record};
+  records_[index] = record;
+  const Header header{static_cast<TokenId>(id), static_cast<uint32_t>(token.size())};
+  char bytes[sizeof(header)];
+  std::memcpy(bytes, &header, sizeof(header));
+  arena_.append(bytes, sizeof(bytes)).append(token);
   ++num_tokens_;
   longest_token_bytes_ = std::max(longest_token_bytes_, token.size());
   return OkStatus();
@@ -96,11 +115,9 @@ Status Vocabulary::Add(std::string_view token, int64_t id) {
 
 TokenId Vocabulary::Find(std::string_view token, uint64_t hash) const {
   const auto tag = static_cast<uint32_t>(hash >> 32);
-  for (size_t index = hash & mask_; slots_[index].id_plus_one != 0; index = (index + 1) & mask_) {
-    const Slot& slot = slots_[index];
-    if (slot.tag != tag || slot.length != token.size()) continue;
-    if (std::memcmp(arena_.data() + slot.offset, token.data(), token.size()) != 0) continue;
-    return static_cast<TokenId>(slot.id_plus_one - 1);
+  for (size_t index = hash & mask_; slots_[index].record != 0; index = (index + 1) & mask_) {
+    const Slot slot = slots_[index];
+    if (slot.tag == tag && TokenAt(slot.record) == token) return HeaderAt(slot.record).id;
   }
   return kNone;
 }

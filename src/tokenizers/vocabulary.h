@@ -10,6 +10,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,7 +36,13 @@ class Vocabulary {
 
   // INVALID_ARGUMENT naming the token for an id that is negative, too large or taken, for a token
   // that is there already, or for more tokens than reserved.
-  Status Add(std::string_view token, int64_t id);
+  Status Add(std::string_view token, int64_t id) { return Add(token, id, HashBytes(token)); }
+  // The same for many at once, whose look-ups then wait for memory together.
+  struct Entry {
+    std::string_view token;
+    int64_t id;
+  };
+  Status Add(std::span<const Entry> entries);
 
   // kNone when there is none.
   TokenId Find(std::string_view token) const { return Find(token, HashBytes(token)); }
@@ -43,41 +51,45 @@ class Vocabulary {
   TokenId Find(std::string_view token, uint64_t hash) const;
   void PrefetchSlot(uint64_t hash) const { __builtin_prefetch(&slots_[hash & mask_]); }
   void PrefetchToken(uint64_t hash) const {
-    __builtin_prefetch(arena_.data() + slots_[hash & mask_].offset);
+    __builtin_prefetch(arena_.data() + slots_[hash & mask_].record);
   }
 
   // Empty for an id without a token. Valid as long as the vocabulary.
-  std::string_view Token(TokenId id) const {
-    if (id < 0 || static_cast<size_t>(id) >= places_.size()) return {};
-    const Place place = places_[static_cast<size_t>(id)];
-    return {arena_.data() + place.offset, place.length};
-  }
+  std::string_view Token(TokenId id) const { return Has(id) ? TokenAt(RecordOf(id)) : ""; }
   bool Has(TokenId id) const {
-    return id >= 0 && static_cast<size_t>(id) < places_.size() &&
-           places_[static_cast<size_t>(id)].used;
+    return id >= 0 && static_cast<size_t>(id) < records_.size() && RecordOf(id) != 0;
   }
 
   // One more than the largest id.
-  size_t id_limit() const { return places_.size(); }
+  size_t id_limit() const { return records_.size(); }
   size_t num_tokens() const { return num_tokens_; }
   size_t num_bytes() const { return arena_.size(); }
   size_t longest_token_bytes() const { return longest_token_bytes_; }
 
  private:
-  struct Place {
-    uint32_t offset = 0;
-    uint32_t length : 31 = 0;
-    uint32_t used : 1 = 0;
+  // Before the bytes of each token in the arena, so that a look-up finds all in one place.
+  struct Header {
+    TokenId id;
+    uint32_t length;
   };
   struct Slot {
-    uint32_t tag = 0;          // upper half of the hash
-    uint32_t id_plus_one = 0;  // 0: free
-    uint32_t offset = 0;       // as in Place: saves a look-up there
-    uint32_t length = 0;
+    uint32_t tag = 0;     // upper half of the hash
+    uint32_t record = 0;  // place of the header in the arena; 0: free
   };
 
+  Status Add(std::string_view token, int64_t id, uint64_t hash);
+  uint32_t RecordOf(TokenId id) const { return records_[static_cast<size_t>(id)]; }
+  Header HeaderAt(uint32_t record) const {
+    Header header;
+    std::memcpy(&header, arena_.data() + record, sizeof(header));
+    return header;
+  }
+  std::string_view TokenAt(uint32_t record) const {
+    return {arena_.data() + record + sizeof(Header), HeaderAt(record).length};
+  }
+
   std::string arena_;
-  std::vector<Place> places_;  // by id
+  std::vector<uint32_t> records_;  // by id; 0: no token
   std::vector<Slot> slots_ = std::vector<Slot>(1);
   size_t mask_ = 0;
   size_t num_tokens_ = 0;
