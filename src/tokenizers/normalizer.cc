@@ -1,6 +1,7 @@
 #include "tokenizers/normalizer.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "tokenizers/unicode.h"
@@ -39,18 +40,29 @@ void Lowercase(NormalizedText* text) {
   text->Transform(changes, 0);
 }
 
+// Equal classes keep their order. Runs of marks are short, and std::stable_sort allocates.
+void SortByClass(std::span<CodePointChange> marks) {
+  constexpr size_t kShort = 32;
+  const auto less = [](const CodePointChange& a, const CodePointChange& b) {
+    return UnicodeRecord(a.code_point).combining_class <
+           UnicodeRecord(b.code_point).combining_class;
+  };
+  if (marks.size() > kShort) {
+    std::stable_sort(marks.begin(), marks.end(), less);
+    return;
+  }
+  for (size_t i = 1; i < marks.size(); ++i) {
+    for (size_t k = i; k > 0 && less(marks[k], marks[k - 1]); --k)
+      std::swap(marks[k], marks[k - 1]);
+  }
+}
+
 // Decomposes `text` into `changes`, marks in canonical order.
 void DecomposeText(std::string_view text, DecompositionKind kind,
                    std::vector<CodePointChange>* changes) {
   changes->clear();
-  const auto class_of = [](const CodePointChange& change) {
-    return UnicodeRecord(change.code_point).combining_class;
-  };
   size_t pending = 0;  // start of the run of marks that is still unsorted
-  const auto sort_pending = [&] {
-    std::stable_sort(changes->begin() + static_cast<ptrdiff_t>(pending), changes->end(),
-                     [&](const auto& a, const auto& b) { return class_of(a) < class_of(b); });
-  };
+  const auto sort_pending = [&] { SortByClass(std::span(*changes).subspan(pending)); };
   for (size_t pos = 0; pos < text.size();) {
     const char32_t code_point = DecodeUtf8(text, &pos);
     uint32_t scratch[3];
