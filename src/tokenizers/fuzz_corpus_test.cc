@@ -30,7 +30,8 @@ TEST(TokenizersFuzzCorpusTest, JsonFilesKeepEveryPromise) {
 }
 
 TEST(TokenizersFuzzCorpusTest, TextsKeepEveryPromise) {
-  for (const char* model : {"bert", "gemma3-embed", "mpnet"}) {
+  for (const char* model : {"bert", "gemma3-embed", "mpnet", "qwen3-embed", "roberta",
+                            "xlm-roberta", "xlm-roberta-reranker"}) {
     const auto tokenizer = LoadTokenizerJson(std::string(PERGOLA_TEST_DATA) + "/golden/tiny/" +
                                              model + "/tokenizer.json");
     ASSERT_TRUE(tokenizer.ok());

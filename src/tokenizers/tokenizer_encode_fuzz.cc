@@ -1,5 +1,5 @@
-// libFuzzer target: any bytes as a text for two tokenizers of tests/golden/tiny; PERGOLA_TEST_DATA
-// is the tests folder. Run it on tests/fuzz/corpus/tokenizer_text.
+// libFuzzer target: any bytes as a text for tokenizers of tests/golden/tiny, one of each kind;
+// PERGOLA_TEST_DATA is the tests folder. Run it on tests/fuzz/corpus/tokenizer_text.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -27,8 +27,12 @@ std::unique_ptr<Tokenizer> Load(const std::string& model) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::unique_ptr<Tokenizer> kBert = Load("bert");
   static const std::unique_ptr<Tokenizer> kGemma = Load("gemma3-embed");
+  static const std::unique_ptr<Tokenizer> kQwen = Load("qwen3-embed");
+  static const std::unique_ptr<Tokenizer> kRoberta = Load("roberta");
+  static const std::unique_ptr<Tokenizer> kXlmRoberta = Load("xlm-roberta");
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  pergola::tokenizers::CheckEncoding(*kBert, text);
-  pergola::tokenizers::CheckEncoding(*kGemma, text);
+  for (const auto* tokenizer : {&kBert, &kGemma, &kQwen, &kRoberta, &kXlmRoberta}) {
+    pergola::tokenizers::CheckEncoding(**tokenizer, text);
+  }
   return 0;
 }
