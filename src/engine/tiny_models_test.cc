@@ -380,10 +380,13 @@ constexpr const char* kEmbedders[] = {"bert",
                                       "mistral",
                                       "llama-bidirectional",
                                       "llama-rope3",
+                                      "qwen2",
+                                      "eurobert",
                                       "gemma3-embed",
                                       "embedding-gemma2",
                                       "bert/model.gguf",
-                                      "nomic-bert/model.gguf"};
+                                      "nomic-bert/model.gguf",
+                                      "qwen2/model.gguf"};
 // Causal language models without a pipeline: only their hidden states have a reference here.
 constexpr const char* kLanguageModels[] = {"llama", "llama-spm-rope3", "gemma3-causal"};
 constexpr const char* kClassifiers[] = {"bert-classifier",

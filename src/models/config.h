@@ -24,7 +24,6 @@ enum class TensorNaming { kHuggingFace, kGguf };
 enum class PositionKind {
   kLearned,  // a table of rows added to the embeddings
   kRotary,   // queries and keys rotated by the angle of their position
-  kAlibi,    // a penalty on scores, linear in the distance, per head
 };
 
 // Which parts of a model are read; tensors of the others need not be there. Only decoder.h reads

@@ -1,6 +1,7 @@
-// Decoder-style blocks as an encoder: Gemma 3, Qwen 3, Llama, Mistral. Pre-norm with RMS norms,
-// grouped-query attention with rotary positions, gated FFN; causal or not, layers full or sliding.
-// Gemma and Qwen also normalise the heads of queries and keys, Gemma the outputs of both blocks.
+// Decoder-style blocks as an encoder: Gemma 3, Qwen 2 and 3, Llama, Mistral, EuroBERT. Pre-norm
+// with RMS norms, grouped-query attention with rotary positions, gated FFN; causal or not, layers
+// full or sliding. Gemma and Qwen 3 also normalise the heads of queries and keys, Gemma the outputs
+// of both blocks.
 //
 //   h = word (Gemma: times sqrt(D));  per layer:
 //   h += attention(norm(h));  h += ffn(norm(h));  at the end: norm(h)

@@ -137,9 +137,14 @@ Result<ModelConfig> ReadGemma3Config(const JsonObject& json) {
   return config;
 }
 
-Result<ModelConfig> ReadQwen3Config(const JsonObject& json) {
+Result<ModelConfig> ReadQwenConfig(const JsonObject& json) {
   PERGOLA_ASSIGN_OR_RETURN(ModelConfig config, ReadPlainDecoder(json, 1e4));
-  config.norm_query_key = true;
+  if (config.architecture == "qwen2") {
+    config.qkv_bias = true;  // always, and only there
+    config.attention_out_bias = false;
+  } else {
+    config.norm_query_key = true;
+  }
   if (config.architecture == "bidirectional_pplx_qwen3") config.causal = false;
   if (json.Bool("use_sliding_window").value_or(false)) {
     PERGOLA_ASSIGN_OR_RETURN(const int64_t window,
@@ -160,6 +165,7 @@ Result<ModelConfig> ReadQwen3Config(const JsonObject& json) {
 
 Result<ModelConfig> ReadLlamaConfig(const JsonObject& json) {
   PERGOLA_ASSIGN_OR_RETURN(ModelConfig config, ReadPlainDecoder(json, 1e4));
+  if (config.architecture == "eurobert") config.causal = false;
   if (config.architecture == "mistral" && json.Int("sliding_window")) {
     PERGOLA_ASSIGN_OR_RETURN(const int64_t window,
                              json.RequireInt("sliding_window", 1, kMaxPositions));
@@ -182,6 +188,14 @@ Result<ModelConfig> ReadGemma3Gguf(const GgufKeys& keys) {
   PERGOLA_ASSIGN_OR_RETURN(ModelConfig config, ReadGemma3Blocks(keys, &window));
   config.sliding_reach = window - 1;  // the window counts the query itself
   return config;
+}
+
+Result<ModelConfig> ReadQwen2Gguf(const GgufKeys& keys) {
+  return ReadPlainDecoderGguf(keys, "qwen2");
+}
+
+Result<ModelConfig> ReadEuroBertGguf(const GgufKeys& keys) {
+  return ReadPlainDecoderGguf(keys, "eurobert");
 }
 
 Result<ModelConfig> ReadQwen3Gguf(const GgufKeys& keys) {

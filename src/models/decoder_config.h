@@ -7,15 +7,17 @@ namespace pergola::models {
 
 // From a config.json of `model_type` gemma3_text.
 Result<ModelConfig> ReadGemma3Config(const JsonObject& json);
-// qwen3, and bidirectional_pplx_qwen3 (pplx-embed: the same without a causal mask).
-Result<ModelConfig> ReadQwen3Config(const JsonObject& json);
-// llama and mistral. `is_causal` false or `use_bidirectional_attention` true removes the causal
-// mask.
+// qwen2 and qwen3, and bidirectional_pplx_qwen3 (pplx-embed: qwen3 without a causal mask).
+Result<ModelConfig> ReadQwenConfig(const JsonObject& json);
+// llama, mistral, and eurobert, which has no causal mask. `is_causal` false or
+// `use_bidirectional_attention` true removes the causal mask.
 Result<ModelConfig> ReadLlamaConfig(const JsonObject& json);
-// llama.cpp's `gemma-embedding`, `qwen3` and `llama` (Mistral too).
+// llama.cpp's `gemma-embedding`, `gemma3`, `qwen2`, `qwen3`, `eurobert` and `llama` (Mistral too).
 Result<ModelConfig> ReadGemmaEmbeddingGguf(const GgufKeys& keys);
 Result<ModelConfig> ReadGemma3Gguf(const GgufKeys& keys);
+Result<ModelConfig> ReadQwen2Gguf(const GgufKeys& keys);
 Result<ModelConfig> ReadQwen3Gguf(const GgufKeys& keys);
+Result<ModelConfig> ReadEuroBertGguf(const GgufKeys& keys);
 Result<ModelConfig> ReadLlamaGguf(const GgufKeys& keys);
 
 }  // namespace pergola::models

@@ -113,7 +113,7 @@ TEST_P(GgufEncoderPerIsaTest, HasTheHeadsOfSafetensors) {
 
 INSTANTIATE_TEST_SUITE_P(Tiny, GgufEncoderPerIsaTest,
                          ::testing::Values("bert", "roberta-classifier", "nomic-bert",
-                                           "modernbert-classifier", "qwen3-reranker",
+                                           "modernbert-classifier", "qwen2", "qwen3-reranker",
                                            "llama-rope3"),
                          [](const auto& model) {
                            std::string name = model.param;

@@ -36,9 +36,11 @@ constexpr std::array kArchitectures = {
     Architecture{"embedding_gemma2_text", "", ReadEmbeddingGemma2Config, nullptr,
                  EmbeddingGemma2Encoder::Load},
     Architecture{"gemma3_text", "gemma3", ReadGemma3Config, ReadGemma3Gguf, DecoderEncoder::Load},
-    Architecture{"qwen3", "qwen3", ReadQwen3Config, ReadQwen3Gguf, DecoderEncoder::Load},
-    Architecture{"bidirectional_pplx_qwen3", "", ReadQwen3Config, nullptr, DecoderEncoder::Load},
+    Architecture{"qwen2", "qwen2", ReadQwenConfig, ReadQwen2Gguf, DecoderEncoder::Load},
+    Architecture{"qwen3", "qwen3", ReadQwenConfig, ReadQwen3Gguf, DecoderEncoder::Load},
+    Architecture{"bidirectional_pplx_qwen3", "", ReadQwenConfig, nullptr, DecoderEncoder::Load},
     Architecture{"llama", "llama", ReadLlamaConfig, ReadLlamaGguf, DecoderEncoder::Load},
+    Architecture{"eurobert", "eurobert", ReadLlamaConfig, ReadEuroBertGguf, DecoderEncoder::Load},
     Architecture{"mistral", "", ReadLlamaConfig, nullptr, DecoderEncoder::Load},
 };
 

@@ -7,22 +7,25 @@ Result<FfnWeights> ReadFfn(WeightReader& reader, const std::string& prefix, cons
   const auto name = [&](std::string_view part) { return prefix + std::string(part); };
   const int64_t inner = shape.intermediate_size;
   const int64_t width = shape.hidden_size;
-  const WeightReader::FeedForwardScope scope(reader);
   FfnWeights ffn;
   ffn.activation = shape.activation;
-  if (!names.gate_and_up.empty()) {
-    const std::string both = name(names.gate_and_up);
-    const int64_t gate_row = names.up_first ? inner : 0;
-    PERGOLA_ASSIGN_OR_RETURN(
-        ffn.gate, reader.LinearPart(both, {gate_row, inner, 2 * inner}, width, shape.up_bias));
-    PERGOLA_ASSIGN_OR_RETURN(ffn.up, reader.LinearPart(both, {inner - gate_row, inner, 2 * inner},
-                                                       width, shape.up_bias));
-  } else {
-    if (!names.gate.empty()) {
-      PERGOLA_ASSIGN_OR_RETURN(ffn.gate,
-                               reader.Linear(name(names.gate), inner, width, shape.up_bias));
+  {
+    // Not `down`: the activations before it have outliers that 8 bits don't bear.
+    const WeightReader::FeedForwardScope scope(reader);
+    if (!names.gate_and_up.empty()) {
+      const std::string both = name(names.gate_and_up);
+      const int64_t gate_row = names.up_first ? inner : 0;
+      PERGOLA_ASSIGN_OR_RETURN(
+          ffn.gate, reader.LinearPart(both, {gate_row, inner, 2 * inner}, width, shape.up_bias));
+      PERGOLA_ASSIGN_OR_RETURN(ffn.up, reader.LinearPart(both, {inner - gate_row, inner, 2 * inner},
+                                                         width, shape.up_bias));
+    } else {
+      if (!names.gate.empty()) {
+        PERGOLA_ASSIGN_OR_RETURN(ffn.gate,
+                                 reader.Linear(name(names.gate), inner, width, shape.up_bias));
+      }
+      PERGOLA_ASSIGN_OR_RETURN(ffn.up, reader.Linear(name(names.up), inner, width, shape.up_bias));
     }
-    PERGOLA_ASSIGN_OR_RETURN(ffn.up, reader.Linear(name(names.up), inner, width, shape.up_bias));
   }
   PERGOLA_ASSIGN_OR_RETURN(ffn.down,
                            reader.Linear(name(names.down), width, inner, shape.down_bias));

@@ -24,6 +24,7 @@ MODELS = {
     "roberta-classifier": "roberta-bpe",
     "nomic-bert": "default",
     "modernbert-classifier": "modern-bert",
+    "qwen2": "qwen2",
     "qwen3-reranker": "qwen2",
     "llama-rope3": "default",
 }

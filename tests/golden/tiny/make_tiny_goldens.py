@@ -132,6 +132,11 @@ MODELS = {
             "rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0,
             "high_freq_factor": 4.0, "original_max_position_embeddings": 64}))),
         pooling="lasttoken"),
+    "qwen2": Model(2015, "qwen3-embed", lambda vocab: tf.Qwen2Model(tf.Qwen2Config(
+        vocab_size=vocab, **DECODER, **small())), pooling="lasttoken"),
+    "eurobert": Model(2016, "llama", lambda vocab: tf.EuroBertModel(tf.EuroBertConfig(
+        vocab_size=vocab, pad_token_id=0, bos_token_id=None, eos_token_id=None,
+        **DECODER, **small()))),
     "bge-m3": Model(2005, "bert", lambda vocab: tf.XLMRobertaModel(tf.XLMRobertaConfig(
         vocab_size=vocab, type_vocab_size=1, pad_token_id=0, **small()), add_pooling_layer=False),
         pooling="cls", heads=bge_heads),
