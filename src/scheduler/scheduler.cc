@@ -16,6 +16,35 @@ using service::SequenceOutput;
 
 std::string Number(int64_t value) { return std::to_string(value); }
 
+// The message goes on after "sequence 7".
+Status CheckSequence(const Sequence& sequence, const service::ModelInfo& info) {
+  if (sequence.ids.empty()) return InvalidArgumentError(" has no tokens");
+  if (sequence.tokens() > info.max_tokens) {
+    return InvalidArgumentError(" has " + Number(sequence.tokens()) + " tokens, the limit is " +
+                                Number(info.max_tokens));
+  }
+  for (const int32_t id : sequence.ids) {
+    if (id < 0 || id >= info.vocab_size) {
+      return InvalidArgumentError(": token id " + Number(id) + " is outside the vocabulary of " +
+                                  Number(info.vocab_size));
+    }
+  }
+  if (sequence.second_text < 0 || sequence.second_text > sequence.tokens()) {
+    return InvalidArgumentError(": the second text begins at " + Number(sequence.second_text) +
+                                ", outside its " + Number(sequence.tokens()) + " tokens");
+  }
+  int32_t end = 0;
+  for (const TokenSpan& span : sequence.spans) {
+    if (span.begin < end || span.end <= span.begin || span.end > sequence.tokens()) {
+      return InvalidArgumentError(": the span of tokens " + Number(span.begin) + " to " +
+                                  Number(span.end) + " is empty, out of order or outside its " +
+                                  Number(sequence.tokens()) + " tokens");
+    }
+    end = span.end;
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 // What one request may take of SchedulerOptions::max_promised_bytes, until its rows are let go.
@@ -105,33 +134,9 @@ Status Scheduler::Validate(const service::InferenceRequest& request) const {
     }
   }
   for (size_t index = 0; index < request.sequences.size(); ++index) {
-    const Sequence& sequence = request.sequences[index];
-    const std::vector<int32_t>& ids = sequence.ids;
-    const std::string place = "sequence " + std::to_string(index);
-    if (ids.empty()) return InvalidArgumentError(place + " has no tokens");
-    if (static_cast<int64_t>(ids.size()) > info_.max_tokens) {
-      return InvalidArgumentError(place + " has " + std::to_string(ids.size()) +
-                                  " tokens, the limit is " + Number(info_.max_tokens));
-    }
-    for (const int32_t id : ids) {
-      if (id < 0 || id >= info_.vocab_size) {
-        return InvalidArgumentError(place + ": token id " + std::to_string(id) +
-                                    " is outside the vocabulary of " + Number(info_.vocab_size));
-      }
-    }
-    if (sequence.second_text < 0 || sequence.second_text > sequence.tokens()) {
-      return InvalidArgumentError(place + ": the second text begins at " +
-                                  std::to_string(sequence.second_text) + ", outside its " +
-                                  Number(sequence.tokens()) + " tokens");
-    }
-    int32_t end = 0;
-    for (const TokenSpan& span : sequence.spans) {
-      if (span.begin < end || span.end <= span.begin || span.end > sequence.tokens()) {
-        return InvalidArgumentError(place + ": the span of tokens " + std::to_string(span.begin) +
-                                    " to " + std::to_string(span.end) + " is empty, out of order " +
-                                    "or outside its " + Number(sequence.tokens()) + " tokens");
-      }
-      end = span.end;
+    const Status status = CheckSequence(request.sequences[index], info_);
+    if (!status.ok()) {
+      return InvalidArgumentError("sequence " + std::to_string(index) + status.message());
     }
   }
   return OkStatus();
