@@ -65,7 +65,7 @@ Result<ModelConfig> ReadBertConfig(const JsonObject& json) {
   }
   if (mpnet) {
     PERGOLA_ASSIGN_OR_RETURN(config.relative_buckets,
-                             json.RequireInt("relative_attention_num_buckets", 2, 4096));
+                             json.RequireInt("relative_attention_num_buckets", 4, 4096));
   }
   if (!distil && config.architecture != "bert") {
     PERGOLA_RETURN_IF_ERROR(ReservePositions(json, &config));

@@ -40,6 +40,9 @@ Status ReadHeads(const JsonObject& json, ModelConfig* config) {
   return OkStatus();
 }
 
+// Of frequencies, for longer contexts.
+bool IsScalingFactor(double factor) { return factor >= 1 && factor <= 1e6; }
+
 // One object with a base and, perhaps, scaling: `rope_parameters` or `rope_scaling`.
 Status ReadRopeObject(const JsonObject& rope, RopeParameters* parameters) {
   parameters->base = rope.Number("rope_theta").value_or(parameters->base);
@@ -47,8 +50,8 @@ Status ReadRopeObject(const JsonObject& rope, RopeParameters* parameters) {
       rope.String("rope_type").value_or(rope.String("type").value_or("default"));
   if (kind == "default") return OkStatus();
   parameters->factor = rope.Number("factor").value_or(0);
-  if (!(parameters->factor > 0)) {
-    return InvalidArgumentError(rope.name() + ": 'factor' is missing or not above 0");
+  if (!IsScalingFactor(parameters->factor)) {
+    return InvalidArgumentError(rope.name() + ": 'factor' is missing or outside 1 to 1e6");
   }
   if (kind == "linear") {
     parameters->scaling = RopeScaling::kLinear;
@@ -227,10 +230,18 @@ Result<RopeParameters> ReadGgufRope(const GgufKeys& keys, double default_base) {
   if (kind == "linear") {
     parameters.scaling = RopeScaling::kLinear;
     parameters.factor = keys.FloatOr("rope.scaling.factor", 1);
-    if (!(parameters.factor > 0)) return InvalidArgumentError("GGUF rope.scaling.factor <= 0");
+    if (!IsScalingFactor(parameters.factor)) {
+      return InvalidArgumentError("GGUF rope.scaling.factor is outside 1 to 1e6");
+    }
   } else if (kind != "none") {
     return UnimplementedError("GGUF rope.scaling.type '" + kind + "' is not supported");
   }
+  PERGOLA_RETURN_IF_ERROR(CheckRope("GGUF", parameters));
+  return parameters;
+}
+
+Result<RopeParameters> ReadGgufSlidingRope(const GgufKeys& keys, double default_base) {
+  RopeParameters parameters{.base = keys.FloatOr("rope.freq_base_swa", default_base)};
   PERGOLA_RETURN_IF_ERROR(CheckRope("GGUF", parameters));
   return parameters;
 }

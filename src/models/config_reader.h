@@ -85,5 +85,7 @@ Status ReadGgufSizes(const GgufKeys& keys, ModelConfig* config);
 
 // `rope.freq_base` and `rope.scaling.*`.
 Result<RopeParameters> ReadGgufRope(const GgufKeys& keys, double default_base);
+// `rope.freq_base_swa`, of sliding layers.
+Result<RopeParameters> ReadGgufSlidingRope(const GgufKeys& keys, double default_base);
 
 }  // namespace pergola::models

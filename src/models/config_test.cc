@@ -6,6 +6,9 @@
 #include <fstream>
 #include <string>
 
+#include "formats/memory_source.h"
+#include "models/config_reader.h"
+
 namespace pergola::models {
 namespace {
 
@@ -128,6 +131,10 @@ TEST_F(ConfigTest, RefusesSettingsOfDecodersThatWouldChangeResults) {
       StatusCode::kUnimplemented);
   EXPECT_EQ(status("\"rope_scaling\": null", R"("rope_scaling": {"type": "linear"})").code(),
             StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      status("\"rope_scaling\": null", R"("rope_scaling": {"type": "linear", "factor": 1e-30})")
+          .code(),
+      StatusCode::kInvalidArgument);
   EXPECT_EQ(status("\"rope_scaling\": null", R"("rope_theta": 0)").code(),
             StatusCode::kInvalidArgument);
   EXPECT_EQ(status("\"is_causal\": true", R"("is_causal": false)").code(),
@@ -182,6 +189,62 @@ TEST_F(ConfigTest, ReadsModernBertInBothSpellings) {
   EXPECT_EQ(recent->layer_is_full, (std::vector<bool>{false, true}));
   EXPECT_EQ(recent->rope.base, 5e5);
   EXPECT_EQ(recent->rope_local.base, 2e4);
+}
+
+TEST_F(ConfigTest, NamesTheNearestGgufArchitecture) {
+  formats::MemorySource source;
+  EXPECT_NE(ReadGgufConfig(source).status().message().find("'general.architecture' is missing"),
+            std::string::npos);
+  ASSERT_TRUE(source.Set("general.architecture", "qwen3moe").ok());
+  const Status status = ReadGgufConfig(source).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
+  EXPECT_NE(status.message().find("GGUF architecture 'qwen3moe' is not supported: no forward pass "
+                                  "for it; nearest supported: 'qwen3'"),
+            std::string::npos)
+      << status.message();
+}
+
+// With W = `head_width` and P positions.
+std::string Rotary(int64_t head_width, int64_t positions) {
+  return R"({"model_type": "qwen2", "vocab_size": 10, "hidden_size": 8, "num_hidden_layers": 1,
+             "num_attention_heads": 2, "intermediate_size": 16, "head_dim": )" +
+         std::to_string(head_width) +
+         ", \"max_position_embeddings\": " + std::to_string(positions) + "}";
+}
+
+TEST_F(ConfigTest, RotaryHeadsAreEvenAndPositionsLimited) {
+  const auto config = ReadHfConfig(Write("config.json", Rotary(6, 1 << 20)));
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->max_positions, kMaxRotaryPositions);
+  EXPECT_TRUE(config->qkv_bias);
+  EXPECT_FALSE(config->attention_out_bias);
+  EXPECT_NE(
+      ReadHfConfig(Write("config.json", Rotary(5, 64))).status().message().find("an odd number"),
+      std::string::npos);
+}
+
+TEST_F(ConfigTest, ReadsTheTextTowerOfEmbeddingGemma2) {
+  const auto tiny = ReadHfConfig(Tiny("embedding-gemma2/config.json"));
+  ASSERT_TRUE(tiny.ok()) << tiny.status().ToString();
+  EXPECT_EQ(tiny->full_head_width, 24);
+  EXPECT_EQ(tiny->full_num_kv_heads, 1);
+  EXPECT_EQ(tiny->sliding_reach, 4);
+  EXPECT_EQ(tiny->output_width, 64);
+  const std::string text = R"({
+      "model_type": "embedding_gemma2_text", "vocab_size": 10, "hidden_size": 8,
+      "num_hidden_layers": 8, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 4,
+      "intermediate_size": 16, "max_position_embeddings": 262144, "sliding_window": 512,
+      "hidden_size_per_layer_input": 4, "embedding_dim": 16, "per_layer_config": {}})";
+  const auto config = ReadHfConfig(Write("config.json", text));
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->max_positions, 8192);
+  EXPECT_EQ(config->full_head_width, 512);
+  EXPECT_TRUE(config->layer_is_full[5]);
+  EXPECT_TRUE(config->layer_is_full[7]);  // the last one always is
+  std::string sliding = text;
+  sliding.replace(sliding.find("{}"), 2, R"({"0": {"head_dim": 8, "num_key_value_heads": 1}})");
+  EXPECT_EQ(ReadHfConfig(Write("config.json", sliding)).status().code(),
+            StatusCode::kUnimplemented);
 }
 
 TEST_F(ConfigTest, NamesWhatIsWrong) {

@@ -54,6 +54,11 @@ Status DecoderEncoder::ReadRopeTables(WeightReader& reader) {
   if (config_.naming == TensorNaming::kGguf && reader.Has(kGgufRopeDivisors)) {
     PERGOLA_ASSIGN_OR_RETURN(rope.divisors,
                              reader.Vector(kGgufRopeDivisors, config_.head_width / 2));
+    for (const float divisor : rope.divisors) {
+      if (divisor > 1e-3f && divisor < 1e6f) continue;
+      return InvalidArgumentError(std::string("tensor '") + kGgufRopeDivisors +
+                                  "' divides a frequency by " + std::to_string(divisor));
+    }
   }
   rope_ = MakeRopeTable(ops_.threads(), config_.max_positions, config_.head_width, rope);
   if (config_.rope_local.base > 0) {

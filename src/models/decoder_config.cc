@@ -91,7 +91,7 @@ Result<ModelConfig> ReadGemma3Blocks(const GgufKeys& keys, int64_t* window) {
   PERGOLA_ASSIGN_OR_RETURN(ModelConfig config, ReadPlainDecoderGguf(keys, "gemma3_text"));
   config.activation = kernels::Epilogue::kGeluTanh;
   PERGOLA_ASSIGN_OR_RETURN(config.rope, ReadGgufRope(keys, 1e6));
-  config.rope_local.base = keys.FloatOr("rope.freq_base_swa", 1e4);
+  PERGOLA_ASSIGN_OR_RETURN(config.rope_local, ReadGgufSlidingRope(keys, 1e4));
   PERGOLA_ASSIGN_OR_RETURN(*window, keys.Int("attention.sliding_window", 1, kMaxPositions));
   PERGOLA_RETURN_IF_ERROR(SetGgufSlidingLayers(keys, 6, &config));
   config.norm_query_key = true;

@@ -107,7 +107,7 @@ Result<ModelConfig> ReadModernBertGguf(const GgufKeys& keys) {
   config.ffn_up_bias = keys.source().Find("blk.0.ffn_up.bias") != nullptr;
   config.ffn_down_bias = keys.source().Find("blk.0.ffn_down.bias") != nullptr;
   PERGOLA_ASSIGN_OR_RETURN(config.rope, ReadGgufRope(keys, 160000));
-  config.rope_local.base = keys.FloatOr("rope.freq_base_swa", 1e4);
+  PERGOLA_ASSIGN_OR_RETURN(config.rope_local, ReadGgufSlidingRope(keys, 1e4));
   PERGOLA_RETURN_IF_ERROR(
       SetFullLayers("GGUF", keys.IntOr("attention.sliding_window_pattern", 3), &config));
   PERGOLA_ASSIGN_OR_RETURN(const int64_t window,
