@@ -30,6 +30,9 @@ struct EngineOptions {
   std::string isa;
   // Widen quantised weights and compute in f32: slower, the reference for the quantised kernels.
   bool f32_activations = false;
+  // What matrices are computed in, whatever the checkpoint stores: "auto" or "as-is", "f32", "f16",
+  // "bf16", "int8", "int4".
+  std::string weights = "auto";
   // Rows kept for texts seen before; 0 = none.
   size_t cache_bytes = size_t{64} << 20;
 };

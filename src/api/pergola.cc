@@ -75,6 +75,7 @@ Result<Engine> Engine::Open(const std::string& path, const EngineOptions& option
   if (options.f32_activations) {
     served.model.activations = kernels::ActivationPrecision::kF32;
   }
+  PERGOLA_ASSIGN_OR_RETURN(served.model.weights, kernels::ParseWeightType(options.weights));
   served.scheduler.cache_bytes = options.cache_bytes;
   auto impl = std::make_unique<Impl>();
   PERGOLA_ASSIGN_OR_RETURN(impl->served, api::ServedModel::Open(path, path, served));

@@ -101,6 +101,34 @@ TEST(EngineTest, ThreadsShareOneEngineAndGetTheSameBits) {
   for (const int count : right) EXPECT_EQ(count, 20);
 }
 
+TEST(EngineTest, WeightsAreComputedInTheTypeThatIsAskedFor) {
+  const std::vector<std::string> texts = {"a cat sat on the mat"};
+  const auto embed = [&](const char* weights) {
+    EngineOptions options;
+    options.weights = weights;
+    Result<Engine> engine = Engine::Open(TinyModel("bert"), options);
+    EXPECT_TRUE(engine.ok()) << engine.status().ToString();
+    const Embeddings rows = engine->Embed(texts).value();
+    return std::vector<float>(rows[0].begin(), rows[0].end());
+  };
+  const std::vector<float> plain = embed("auto");
+  EXPECT_EQ(embed("f32"), plain);
+  for (const char* weights : {"bf16", "int8"}) {
+    const std::vector<float> rounded = embed(weights);
+    double cosine = 0, square = 0, rounded_square = 0;
+    for (size_t i = 0; i < plain.size(); ++i) {
+      cosine += double(plain[i]) * rounded[i];
+      square += double(plain[i]) * plain[i];
+      rounded_square += double(rounded[i]) * rounded[i];
+    }
+    EXPECT_GT(cosine / std::sqrt(square * rounded_square), 0.999) << weights;
+    EXPECT_NE(rounded, plain) << weights;
+  }
+  EngineOptions options;
+  options.weights = "int3";
+  EXPECT_EQ(Engine::Open(TinyModel("bert"), options).status().code(), StatusCode::kInvalidArgument);
+}
+
 TEST(EngineTest, ErrorsNameThePath) {
   EXPECT_EQ(Engine::Open("/nonexistent/model").status().code(), StatusCode::kNotFound);
   const auto folder = Engine::Open(std::string(PERGOLA_TEST_DATA) + "/golden");

@@ -39,6 +39,7 @@ Result<std::unique_ptr<engine::Model>> LoadModel(const EngineBenchOptions& optio
   model.ops.num_threads = threads;
   model.ops.isa = isa;
   model.activations = options.activations;
+  model.weights = options.weights;  // of the reference too: what is checked are the kernels
   return engine::Model::Load(options.path, model);
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "kernels/ops_types.h"
+#include "kernels/weight_type.h"
 #include "pergola/status.h"
 
 namespace pergola::cli {
@@ -26,6 +27,7 @@ struct EngineBenchOptions {
   std::vector<int> threads = {1, 2};
   std::chrono::duration<double> seconds{3};  // of a cell, after warming up
   kernels::ActivationPrecision activations = kernels::ActivationPrecision::kAuto;
+  kernels::WeightType weights = kernels::WeightType::kAsIs;
 };
 
 struct EngineBenchCell {

@@ -27,6 +27,7 @@ struct EngineFlags {
   EngineBenchOptions bench;
   double seconds = 3;
   std::string activations = "auto";
+  std::string weights = "auto";
   bool vectors = false;
   bool offline = false;
   bool json = false;
@@ -110,6 +111,7 @@ int BenchModel(EngineFlags flags) {
   if (!location.ok()) return Fail(location.status());
   flags.bench.path = location->path.string();
   flags.bench.seconds = std::chrono::duration<double>(flags.seconds);
+  flags.bench.weights = *kernels::ParseWeightType(flags.weights);  // checked by the flag
   if (flags.activations == "f32") flags.bench.activations = kernels::ActivationPrecision::kF32;
   if (!flags.json) {
     std::printf("%8s %8s %8s %12s %12s %10s\n", "length", "batch", "threads", "tokens/s", "ms p50",
@@ -156,6 +158,8 @@ void AddEngine(CLI::App& bench, Run* run) {
       ->add_option("--activations", flags->activations,
                    "f32: quantised weights are widened, the reference mode")
       ->check(CLI::IsMember({"auto", "f32"}));
+  command->add_option("--weights", flags->weights, "What matrices are computed in")
+      ->check(CLI::IsMember({"auto", "as-is", "f32", "f16", "bf16", "int8", "int4"}));
   command->add_flag("--vectors", flags->vectors,
                     "With --json: ids and vectors of each cell's texts too");
   command->add_flag("--offline", flags->offline, "Fetch nothing");

@@ -43,6 +43,7 @@ std::string Settings(const EmbedFlags& flags, const std::string& model_id) {
                          flags.input_format + ", field '" + flags.input.field + "'";
   settings += ", prompt name '" + embed.prompt_name + "'";
   if (embed.prompt) settings += ", prompt '" + *embed.prompt + "'";
+  settings += ", weights " + flags.engine.engine.weights;
   settings += ", dimensions " + std::to_string(embed.dimensions);
   settings += embed.normalize ? (*embed.normalize ? ", normalized" : ", not normalized") : "";
   return settings + (embed.truncate ? ", truncated" : ", not truncated");
@@ -145,6 +146,10 @@ void AddModelFlags(CLI::App* command, EmbedFlags* flags) {
                    "Tokens that are computed and written together, about")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
+  command
+      ->add_option("--weights", flags->engine.engine.weights,
+                   "What matrices are computed in [auto: as they are]")
+      ->check(CLI::IsMember({"auto", "as-is", "f32", "f16", "bf16", "int8", "int4"}));
   command->add_flag("--offline", flags->offline, "Do not fetch a missing model");
 }
 

@@ -36,6 +36,7 @@ struct ServeFlags {
   bool offline = false;
   int threads = 0;
   std::string activations = "auto";
+  std::string weights = "auto";
   int64_t step_tokens = 0;
   int64_t cache_mib = 64;
   int64_t max_queued_tokens = 1 << 20;
@@ -73,6 +74,7 @@ api::ServedModelOptions ModelOptions(const ServeFlags& flags) {
   api::ServedModelOptions options;
   options.model.ops.num_threads = flags.threads;
   if (flags.activations == "f32") options.model.activations = kernels::ActivationPrecision::kF32;
+  options.model.weights = *kernels::ParseWeightType(flags.weights);  // checked by the flag
   options.scheduler.batching.step_tokens = flags.step_tokens;
   // PERGOLA_BATCH_LOOKAHEAD=0: strictly first come first served.
   if (const char* lookahead = std::getenv("PERGOLA_BATCH_LOOKAHEAD")) {
@@ -237,6 +239,9 @@ void AddModelFlags(CLI::App& command, ServeFlags& flags) {
       .add_option("--activations", flags.activations,
                   "auto, or f32: widen quantised weights (slower, the reference)")
       ->check(CLI::IsMember({"auto", "f32"}));
+  command
+      .add_option("--weights", flags.weights, "What matrices are computed in (auto: as they are)")
+      ->check(CLI::IsMember({"auto", "as-is", "f32", "f16", "bf16", "int8", "int4"}));
   command.add_option("--default-prompt-name", flags.default_prompt_name,
                      "Prompt put before texts that ask for none");
   command.add_option("--step-tokens", flags.step_tokens, "Tokens of a batch (0: measured default)")

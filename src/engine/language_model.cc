@@ -29,7 +29,7 @@ Result<std::unique_ptr<LanguageModel>> LanguageModel::Load(const std::string& pa
                              models::VocabularyHead::Load(config, source, *model->ops_, linear));
     model->head_ = std::move(head);
   }
-  model->numeric_class_ = model->ops_->numeric_class(MainDType(source), options.activations);
+  model->numeric_class_ = model->ops_->numeric_class(MainDType(source), linear);
   return model;
 }
 

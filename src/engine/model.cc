@@ -33,7 +33,8 @@ Result<std::unique_ptr<Model>> Model::Load(const std::string& path, const ModelO
     return NotFoundError("model '" + path + "' does not exist");
   }
   PERGOLA_RETURN_IF_ERROR(is_directory ? model->ReadDirectory(path) : model->ReadGguf(path));
-  const kernels::LinearOptions linear{.activations = options.activations};
+  const kernels::LinearOptions linear{.activations = options.activations,
+                                      .weights = options.weights};
   const ThreadPool::Pass pass(model->ops_->threads());  // weights are repacked in parallel
   PERGOLA_ASSIGN_OR_RETURN(
       model->encoder_, models::LoadEncoder(model->config_, *model->source_, *model->ops_, linear));
@@ -44,7 +45,7 @@ Result<std::unique_ptr<Model>> Model::Load(const std::string& path, const ModelO
                                 std::to_string(model->pipeline_.max_tokens) +
                                 " tokens leaves no room for text");
   }
-  model->CollectFacts(options.activations);
+  model->CollectFacts(linear);
   return model;
 }
 
@@ -106,7 +107,7 @@ int64_t Model::width(OutputKind kind) const {
   return head == nullptr ? 0 : head->width();
 }
 
-void Model::CollectFacts(kernels::ActivationPrecision activations) {
+void Model::CollectFacts(const kernels::LinearOptions& options) {
   facts_.architecture = config_.architecture;
   facts_.format = std::string(source_->format());
   facts_.owned_bytes += static_cast<int64_t>(encoder_->owned_bytes());
@@ -132,7 +133,7 @@ void Model::CollectFacts(kernels::ActivationPrecision activations) {
   const auto most = std::max_element(matrices.begin(), matrices.end());
   const auto dtype = static_cast<DType>(most - matrices.begin());
   facts_.quantisation = std::string(DTypeName(dtype));
-  facts_.numeric_class = ops_->numeric_class(dtype, activations);
+  facts_.numeric_class = ops_->numeric_class(dtype, options);
 }
 
 }  // namespace pergola::engine

@@ -29,6 +29,8 @@ struct ModelOptions {
   // kF32: quantised weights are widened and computed in f32 (the reference mode, `--activations
   // f32`).
   kernels::ActivationPrecision activations = kernels::ActivationPrecision::kAuto;
+  // What the matrices are computed in, whatever the checkpoint stores (`--weights`).
+  kernels::WeightType weights = kernels::WeightType::kAsIs;
 };
 
 // Facts for people: `doctor`, /info, /api/show.
@@ -70,7 +72,7 @@ class Model {
   Status LoadHeads(kernels::LinearOptions options);
   // One label per output of the classification head, "LABEL_0" and on where the file names none.
   Status NameLabels();
-  void CollectFacts(kernels::ActivationPrecision activations);
+  void CollectFacts(const kernels::LinearOptions& options);
 
   std::unique_ptr<kernels::Ops> ops_;
   std::unique_ptr<formats::TensorSource> source_;

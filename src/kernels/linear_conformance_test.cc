@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/testing/numeric_matcher.h"
+#include "kernels/converted_weight.h"
 #include "kernels/dequantise.h"
 #include "kernels/testing/kernel_sets.h"
 #include "kernels/testing/random_tensors.h"
@@ -76,6 +77,7 @@ struct LinearCase {
   int64_t padding = 0;  // of the strides
   ActivationPrecision activations = ActivationPrecision::kAuto;
   bool feed_forward = false;
+  WeightType weights = WeightType::kAsIs;
 };
 
 class LinearConformanceTest : public testing::KernelSetTest {
@@ -91,20 +93,22 @@ class LinearConformanceTest : public testing::KernelSetTest {
     OwnedMatrix actual = OwnedMatrix::Of(random, c.rows, c.outputs, c.outputs + c.padding);
     OwnedMatrix expected = OwnedMatrix::Copy(actual.view());
 
-    const LinearOptions options{.activations = c.activations, .feed_forward = c.feed_forward};
+    const LinearOptions options{
+        .activations = c.activations, .feed_forward = c.feed_forward, .weights = c.weights};
     auto prepared = set_->PrepareLinear(weight.view(), options);
     auto oracle_prepared = oracle_->PrepareLinear(weight.view(), options);
     ASSERT_TRUE(prepared.ok()) << prepared.status().ToString();
     ASSERT_TRUE(oracle_prepared.ok());
     EXPECT_EQ((*prepared)->outputs(), c.outputs);
     EXPECT_EQ((*prepared)->inputs(), c.inputs);
-    EXPECT_EQ((*prepared)->dtype(), dtype);
+    EXPECT_EQ((*prepared)->dtype(), ComputedType(c.weights, dtype, c.inputs));
     const float* used_bias = c.with_bias ? bias.data() : nullptr;
     set_->Linear(x.view(), **prepared, used_bias, c.epilogue, actual.view());
     oracle_->Linear(x.view(), **oracle_prepared, used_bias, c.epilogue, expected.view());
 
-    const std::string rows = RowsOf(set_->numeric_class(dtype, c.activations), c.feed_forward);
-    const std::vector<double> norms = RowNorms(weight.view());
+    const std::string rows = RowsOf(set_->numeric_class(dtype, options), c.feed_forward);
+    // Of what is multiplied: converting rounds the weights of both sides alike.
+    const std::vector<double> norms = RowNorms(ConvertedWeight(weight.view(), c.weights).view());
     EXPECT_TRUE(Within(actual.view(), expected.view(), [&](int64_t row, int64_t col) {
       const double weight_norm = norms[static_cast<size_t>(col)];
       double bound = DotProductBound(c.inputs, Norm(x.view().row(row), c.inputs), weight_norm);
@@ -172,12 +176,24 @@ TEST_P(LinearConformanceTest, EveryEpilogueWithBiasAndStrides) {
 TEST_P(LinearConformanceTest, F32ActivationsAreTheReferenceMode) {
   for (DType dtype : {DType::kQ8_0, DType::kQ4_0, DType::kBF16}) {
     if (GetParam() != "reference") {
-      EXPECT_NE(set_->numeric_class(dtype, ActivationPrecision::kF32).find(" x f32, "),
-                std::string::npos);
+      const LinearOptions options{.activations = ActivationPrecision::kF32};
+      EXPECT_NE(set_->numeric_class(dtype, options).find(" x f32, "), std::string::npos);
     }
     Check(dtype,
           {.rows = 9, .outputs = 48, .inputs = 640, .activations = ActivationPrecision::kF32});
   }
+}
+
+TEST_P(LinearConformanceTest, WeightsAreConvertedToWhatIsAskedFor) {
+  for (DType dtype : {DType::kF32, DType::kBF16, DType::kQ6_K}) {
+    for (WeightType weights : {WeightType::kF32, WeightType::kF16, WeightType::kBF16,
+                               WeightType::kInt8, WeightType::kInt4}) {
+      Check(dtype, {.rows = 7, .outputs = 33, .inputs = 256, .weights = weights});
+    }
+  }
+  Check(DType::kF32, {.rows = 7, .outputs = 33, .inputs = 40, .weights = WeightType::kInt8});
+  const LinearOptions options{.weights = WeightType::kInt8};
+  EXPECT_EQ(set_->numeric_class(DType::kF32, options).find("f32 as q8_0 x "), 0u);
 }
 
 TEST_P(LinearConformanceTest, ZeroRowsAndZeroActivationsAreFine) {

@@ -22,6 +22,7 @@
 #include "core/tensor.h"
 #include "core/thread_pool.h"
 #include "kernels/ops_types.h"
+#include "kernels/weight_type.h"
 #include "pergola/status.h"
 
 namespace pergola::kernels {
@@ -31,6 +32,8 @@ struct LinearOptions {
   // A weight of a feed-forward block: under 4-bit weights kAuto may round its activations to 8
   // bits, which those of attention and of the layers after pooling don't bear (docs/numerics.md).
   bool feed_forward = false;
+  // What the weight is computed in, whatever the checkpoint stores: converted when prepared.
+  WeightType weights = WeightType::kAsIs;
 };
 
 struct AttentionOptions {
@@ -54,9 +57,10 @@ class Ops {
 
   // "reference", "scalar", "avx2", ...
   virtual std::string_view name() const = 0;
-  // What a product with weights of `dtype` computes in, for example "q8_0 x i16-row, avx2"; part of
-  // cache keys, because two classes are not bit-equal.
-  virtual std::string numeric_class(DType dtype, ActivationPrecision activations) const = 0;
+  // What a product with weights of `dtype` computes in, for example "q8_0 x i16-row, avx2" or, of
+  // converted weights, "f32 as q8_0 x i16-row, avx2"; part of cache keys, because two classes are
+  // not bit-equal. `options.feed_forward` doesn't matter.
+  virtual std::string numeric_class(DType dtype, const LinearOptions& options) const = 0;
   // The threads that the operations run on; owned by this Ops.
   virtual ThreadPool& threads() = 0;
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "kernels/converted_weight.h"
 #include "kernels/dequantise.h"
 #include "kernels/weight_checks.h"
 
@@ -36,15 +37,15 @@ double Activate(Epilogue epilogue, double sum) {
 
 class ReferenceWeight final : public LinearWeight {
  public:
-  explicit ReferenceWeight(TensorView tensor) : tensor_(tensor) {}
-  int64_t outputs() const override { return tensor_.rows(); }
-  int64_t inputs() const override { return tensor_.cols(); }
-  DType dtype() const override { return tensor_.dtype; }
-  size_t owned_bytes() const override { return 0; }
-  const TensorView& tensor() const { return tensor_; }
+  explicit ReferenceWeight(ConvertedWeight tensor) : tensor_(std::move(tensor)) {}
+  int64_t outputs() const override { return tensor().rows(); }
+  int64_t inputs() const override { return tensor().cols(); }
+  DType dtype() const override { return tensor().dtype; }
+  size_t owned_bytes() const override { return tensor_.owned_bytes(); }
+  const TensorView& tensor() const { return tensor_.view(); }
 
  private:
-  TensorView tensor_;  // the mapping outlives this
+  ConvertedWeight tensor_;  // what it views outlives this
 };
 
 double SumOfSquares(const float* x, int64_t count) {
@@ -107,16 +108,18 @@ class ReferenceOps final : public Ops {
 
   std::string_view name() const override { return "reference"; }
 
-  std::string numeric_class(DType dtype, ActivationPrecision) const override {
-    return std::string(DTypeName(dtype)) + " x f32, f64 sums, reference";
+  std::string numeric_class(DType dtype, const LinearOptions& options) const override {
+    return WeightClassName(dtype, ComputedType(options.weights, dtype, 256)) +
+           " x f32, f64 sums, reference";
   }
 
   ThreadPool& threads() override { return pool_; }
 
   Result<std::unique_ptr<LinearWeight>> PrepareLinear(TensorView weight,
-                                                      const LinearOptions&) override {
+                                                      const LinearOptions& options) override {
     PERGOLA_RETURN_IF_ERROR(CheckLinearWeight(weight));
-    return std::unique_ptr<LinearWeight>(std::make_unique<ReferenceWeight>(weight));
+    return std::unique_ptr<LinearWeight>(
+        std::make_unique<ReferenceWeight>(ConvertedWeight(weight, options.weights)));
   }
 
   void Linear(ConstF32Matrix x, const LinearWeight& weight, const float* bias, Epilogue epilogue,

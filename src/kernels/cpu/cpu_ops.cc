@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "kernels/converted_weight.h"
 #include "kernels/cpu/aligned_buffer.h"
 #include "kernels/cpu/attention_plan.h"
 #include "kernels/cpu/linear_plan.h"
@@ -19,6 +20,9 @@ namespace {
 constexpr int64_t kItemValues = 16384;
 // Multiply-adds that an attention item does at least: some 5 us.
 constexpr int64_t kItemMultiplyAdds = 200'000;
+
+// A whole number of blocks of every type.
+constexpr int64_t kAnyBlock = 256;
 
 std::string_view RowFormatName(RowFormat format) {
   switch (format) {
@@ -42,27 +46,26 @@ class CpuOps final : public Ops {
   std::string_view name() const override { return isa_.name; }
   ThreadPool& threads() override { return pool_; }
 
-  std::string numeric_class(DType dtype, ActivationPrecision activations) const override {
-    std::string text(DTypeName(dtype));
-    for (char& letter : text) {
-      if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-    }
+  std::string numeric_class(DType dtype, const LinearOptions& options) const override {
+    const DType computed = ComputedType(options.weights, dtype, kAnyBlock);
     const auto rows = [&](bool feed_forward) {
-      return RowFormatOf(PanelFormatOf(dtype, {activations, feed_forward}, *isa_.table));
+      LinearOptions role = options;
+      role.feed_forward = feed_forward;
+      return RowFormatName(RowFormatOf(PanelFormatOf(computed, role, *isa_.table)));
     };
-    text.append(" x ").append(RowFormatName(rows(false)));
-    if (rows(true) != rows(false)) {
-      text.append(" (").append(RowFormatName(rows(true))).append(" in feed-forward)");
-    }
-    text += ", ";
-    return text.append(isa_.name);
+    std::string text = WeightClassName(dtype, computed);
+    text.append(" x ").append(rows(false));
+    if (rows(true) != rows(false)) text.append(" (").append(rows(true)).append(" in feed-forward)");
+    return text.append(", ").append(isa_.name);
   }
 
   Result<std::unique_ptr<LinearWeight>> PrepareLinear(TensorView weight,
                                                       const LinearOptions& options) override {
     PERGOLA_RETURN_IF_ERROR(CheckLinearWeight(weight));
+    const ConvertedWeight converted(weight, options.weights);
+    const TensorView& view = converted.view();
     return std::unique_ptr<LinearWeight>(std::make_unique<PanelWeight>(
-        weight, PanelFormatOf(weight.dtype, options, *isa_.table), pool_.num_threads()));
+        view, PanelFormatOf(view.dtype, options, *isa_.table), pool_.num_threads()));
   }
 
   void Linear(ConstF32Matrix x, const LinearWeight& weight, const float* bias, Epilogue epilogue,
