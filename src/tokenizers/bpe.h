@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 
+#include "core/table_memory.h"
 #include "tokenizers/code_point_pairs.h"
 #include "tokenizers/token_model.h"
 #include "tokenizers/vocabulary.h"
@@ -102,7 +103,7 @@ class Bpe final : public TokenModel {
   bool reads_bytes_ = false;
   BpeOptions options_;
   TokenId unk_;
-  std::vector<MergeSlot> merges_;
+  TableVector<MergeSlot> merges_;
   int merge_shift_ = 63;
   size_t capacity_;
   uint32_t num_merges_ = 0;

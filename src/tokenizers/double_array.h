@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/table_memory.h"
 #include "pergola/status.h"
 
 namespace pergola::tokenizers {
@@ -63,7 +64,7 @@ class DoubleArray {
     int32_t value = kNoValue;
   };
   // The array ends on a multiple of 256, so that every step stays within.
-  std::vector<Unit> units_ = std::vector<Unit>(256);
+  TableVector<Unit> units_ = TableVector<Unit>(256);
 };
 
 }  // namespace pergola::tokenizers

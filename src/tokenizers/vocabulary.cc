@@ -107,7 +107,8 @@ Status Vocabulary::Add(std::string_view token, int64_t id, uint64_t hash) {
   const Header header{static_cast<TokenId>(id), static_cast<uint32_t>(token.size())};
   char bytes[sizeof(header)];
   std::memcpy(bytes, &header, sizeof(header));
-  arena_.append(bytes, sizeof(bytes)).append(token);
+  arena_.insert(arena_.end(), bytes, bytes + sizeof(bytes));
+  arena_.insert(arena_.end(), token.begin(), token.end());
   ++num_tokens_;
   longest_token_bytes_ = std::max(longest_token_bytes_, token.size());
   return OkStatus();

@@ -14,8 +14,8 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "core/table_memory.h"
 #include "pergola/status.h"
 #include "tokenizers/tokenizer.h"
 
@@ -88,9 +88,9 @@ class Vocabulary {
     return {arena_.data() + record + sizeof(Header), HeaderAt(record).length};
   }
 
-  std::string arena_;
-  std::vector<uint32_t> records_;  // by id; 0: no token
-  std::vector<Slot> slots_ = std::vector<Slot>(1);
+  TableVector<char> arena_;
+  TableVector<uint32_t> records_;  // by id; 0: no token
+  TableVector<Slot> slots_ = TableVector<Slot>(1);
   size_t mask_ = 0;
   size_t num_tokens_ = 0;
   size_t capacity_ = 0;
