@@ -13,7 +13,8 @@ namespace fs = std::filesystem;
 bool IsModelFolder(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(path, error) &&
-         (fs::exists(path / "config.json", error) || fs::exists(path / "modules.json", error));
+         (fs::exists(path / "config.json", error) || fs::exists(path / "modules.json", error) ||
+          fs::exists(path / "adapter_config.json", error));
 }
 
 bool LooksLikePath(const std::string& model) {
@@ -45,10 +46,10 @@ Result<ModelLocation> ResolveModel(const std::string& model, const hub::HubConfi
   std::error_code error;
   if (IsModelFolder(model) || fs::is_regular_file(model, error)) return Local(model);
   if (LooksLikePath(model)) {
-    return NotFoundError(fs::is_directory(model, error)
-                             ? "'" + model +
-                                   "' holds no model: neither config.json nor modules.json"
-                             : "there is no model file or folder '" + model + "'");
+    return NotFoundError(
+        fs::is_directory(model, error)
+            ? "'" + model + "' holds no model: no config.json, modules.json or adapter_config.json"
+            : "there is no model file or folder '" + model + "'");
   }
   const hub::RegistryModel* known = hub::FindRegistryModel(model);
   hub::ModelReference reference;

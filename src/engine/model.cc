@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "engine/lora.h"
 #include "models/registry.h"
 #include "tokenizers/gguf_vocabulary.h"
 
@@ -49,9 +50,17 @@ Result<std::unique_ptr<Model>> Model::Load(const std::string& path, const ModelO
   return model;
 }
 
-Status Model::ReadDirectory(const std::string& path) {
+Status Model::ReadDirectory(const std::string& directory) {
+  const bool adapted = IsLoraAdapter(directory);
+  std::string path = directory;
+  if (adapted) {
+    PERGOLA_ASSIGN_OR_RETURN(path, LoraBase(directory));
+  }
   PERGOLA_ASSIGN_OR_RETURN(config_, models::ReadHfConfig(path + "/config.json"));
   PERGOLA_ASSIGN_OR_RETURN(source_, formats::OpenTensorSource(path));
+  if (adapted) {
+    PERGOLA_ASSIGN_OR_RETURN(source_, MergeLora(std::move(source_), directory, *ops_));
+  }
   PERGOLA_ASSIGN_OR_RETURN(pipeline_, models::ReadSentencePipeline(path, config_, *source_));
   PERGOLA_ASSIGN_OR_RETURN(tokenizer_, tokenizers::LoadTokenizerJson(path + "/tokenizer.json"));
   return OkStatus();

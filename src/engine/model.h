@@ -48,7 +48,8 @@ struct ModelFacts {
 // Immutable after loading. Everything it hands out lives as long as it does.
 class Model {
  public:
-  // `path`: a directory in Hugging Face or sentence-transformers layout, or a `.gguf` file.
+  // `path`: a directory in Hugging Face or sentence-transformers layout, one with a LoRA adapter
+  // (engine/lora.h), or a `.gguf` file.
   // NOT_FOUND, INVALID_ARGUMENT, DATA_LOSS or UNIMPLEMENTED naming file, tensor or key.
   static Result<std::unique_ptr<Model>> Load(const std::string& path, const ModelOptions& options);
 
@@ -67,7 +68,7 @@ class Model {
 
  private:
   Model() = default;
-  Status ReadDirectory(const std::string& path);
+  Status ReadDirectory(const std::string& directory);
   Status ReadGguf(const std::string& path);
   Status LoadHeads(kernels::LinearOptions options);
   // One label per output of the classification head, "LABEL_0" and on where the file names none.

@@ -49,6 +49,7 @@ class Model:
     pairs: bool = False
     modules: bool = True  # writes the sentence-transformers files of an embedding model
     extra_config: dict = dataclasses.field(default_factory=dict)
+    base: str = ""  # the folder writes only a LoRA adapter of this one
     logits: Callable = None  # (model, ids as tensor, type ids) -> row
     heads: Callable = None   # adds files to the folder; (model, directory) -> {name: module}
 
@@ -85,6 +86,26 @@ def yes_no_logit(yes, no):
         tokenizer = tokenizers.Tokenizer.from_file(str(HERE / "qwen3-embed" / "tokenizer.json"))
         return (row[tokenizer.token_to_id(yes)] - row[tokenizer.token_to_id(no)])[None]
     return logit
+
+
+def add_lora(network, name, directory):
+    """PEFT's files, by hand: matrices of rank 4 for two kinds of modules, merged into the network."""
+    generator = torch.Generator().manual_seed(97)
+    rank, alpha, tensors = 4, 6, {}
+    with torch.no_grad():
+        for module_name, module in network.named_modules():
+            if module_name.split(".")[-1] in ("q_proj", "down_proj"):
+                a = torch.randn((rank, module.in_features), generator=generator) / 4
+                b = torch.randn((module.out_features, rank), generator=generator) / 4
+                module.weight += alpha / rank * b @ a
+                tensors[f"base_model.model.{module_name}.lora_A.weight"] = a
+                tensors[f"base_model.model.{module_name}.lora_B.weight"] = b
+    safetensors.torch.save_file(tensors, directory / "adapter_model.safetensors")
+    (directory / "adapter_config.json").write_text(json.dumps({
+        "peft_type": "LORA", "task_type": "FEATURE_EXTRACTION", "r": rank, "lora_alpha": alpha,
+        "base_model_name_or_path": f"../{name}", "target_modules": ["q_proj", "down_proj"],
+        "bias": "none", "use_rslora": False, "use_dora": False, "fan_in_fan_out": False,
+        "rank_pattern": {}, "alpha_pattern": {}, "modules_to_save": None}, indent=1))
 
 
 def colbert_head(model, directory):
@@ -134,6 +155,8 @@ MODELS = {
         pooling="lasttoken"),
     "qwen2": Model(2015, "qwen3-embed", lambda vocab: tf.Qwen2Model(tf.Qwen2Config(
         vocab_size=vocab, **DECODER, **small())), pooling="lasttoken"),
+    "qwen2-lora": Model(2015, "qwen3-embed", lambda vocab: tf.Qwen2Model(tf.Qwen2Config(
+        vocab_size=vocab, **DECODER, **small())), pooling="lasttoken", base="qwen2"),
     "eurobert": Model(2016, "llama", lambda vocab: tf.EuroBertModel(tf.EuroBertConfig(
         vocab_size=vocab, pad_token_id=0, bos_token_id=None, eos_token_id=None,
         **DECODER, **small()))),
@@ -267,14 +290,19 @@ def make(name, model):
     torch.manual_seed(model.seed)
     network = model.make(vocab).eval()
     randomise(network, model.seed)
-    network.save_pretrained(directory)
-    (directory / "generation_config.json").unlink(missing_ok=True)
-    config = json.loads((directory / "config.json").read_text()) | model.extra_config
-    (directory / "config.json").write_text(json.dumps(config, indent=1, sort_keys=True))
+    if model.base:
+        add_lora(network, model.base, directory)
+    else:
+        network.save_pretrained(directory)
+        (directory / "generation_config.json").unlink(missing_ok=True)
+        config = json.loads((directory / "config.json").read_text()) | model.extra_config
+        (directory / "config.json").write_text(json.dumps(config, indent=1, sort_keys=True))
     heads = model.heads(network, directory) if model.heads else {}
-    if model.logits is None and model.modules:
+    if model.logits is None and model.modules and not model.base:
         write_modules(directory, model, network.config.hidden_size)
     batch, facts = inputs(model, directory)
+    if model.base:
+        (directory / "tokenizer.json").unlink()  # the base has it
     run(model, network, heads, batch, facts, directory)
     (directory / "golden.json").write_text(json.dumps(facts, ensure_ascii=False))
     files = sorted(path for path in directory.rglob("*") if path.is_file())
