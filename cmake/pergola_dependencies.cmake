@@ -14,6 +14,7 @@ pergola_external(JSON simdjson::simdjson)
 find_package(Boost 1.81 REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(ZLIB REQUIRED)
+pergola_external(CRYPTO OpenSSL::Crypto)
 pergola_external(HTTP Boost::boost OpenSSL::SSL OpenSSL::Crypto ZLIB::ZLIB)
 
 find_package(prometheus-cpp REQUIRED COMPONENTS core)

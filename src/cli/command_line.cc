@@ -42,6 +42,7 @@ int Main(int argc, char** argv) {
   AddEmbed(app, &run);
   AddServe(app, &run);
   AddPredict(app, &run);
+  AddSlice(app, &run);
   AddPull(app, &run);
   AddModels(app, &run);
   AddTokenize(app, &run);

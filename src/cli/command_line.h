@@ -27,6 +27,7 @@ using Run = std::function<int()>;
 void AddEmbed(CLI::App& app, Run* run);
 void AddServe(CLI::App& app, Run* run);
 void AddPredict(CLI::App& app, Run* run);
+void AddSlice(CLI::App& app, Run* run);
 void AddPull(CLI::App& app, Run* run);
 void AddModels(CLI::App& app, Run* run);
 void AddTokenize(CLI::App& app, Run* run);

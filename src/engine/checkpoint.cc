@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "formats/slice.h"
 #include "tokenizers/gguf_vocabulary.h"
 
 namespace pergola::engine {
@@ -23,7 +24,8 @@ Result<Checkpoint> OpenCheckpoint(const std::string& path) {
   Checkpoint checkpoint;
   checkpoint.path = path;
   PERGOLA_ASSIGN_OR_RETURN(checkpoint.source, formats::OpenTensorSource(path));
-  if (checkpoint.source->format() == "gguf") {
+  // Slices of a GGUF model carry its metadata, those of others its config.json.
+  if (checkpoint.source->GetString("general.architecture")) {
     PERGOLA_ASSIGN_OR_RETURN(checkpoint.config, models::ReadGgufConfig(*checkpoint.source));
   } else {
     PERGOLA_ASSIGN_OR_RETURN(checkpoint.config, models::ReadHfConfig(path + "/config.json"));
@@ -35,7 +37,25 @@ Result<std::unique_ptr<tokenizers::Tokenizer>> LoadTokenizer(const Checkpoint& c
   if (checkpoint.source->format() == "gguf") {
     return tokenizers::LoadTokenizerGguf(*checkpoint.source);
   }
+  const std::string gguf = checkpoint.path + "/tokenizer.gguf";
+  std::error_code error;
+  if (checkpoint.source->format() == "slice" && fs::exists(gguf, error)) {
+    PERGOLA_ASSIGN_OR_RETURN(const auto source, formats::OpenTensorSource(gguf));
+    return tokenizers::LoadTokenizerGguf(*source);
+  }
   return tokenizers::LoadTokenizerJson(checkpoint.path + "/tokenizer.json");
+}
+
+Result<DType> ProductDType(const Checkpoint& checkpoint) {
+  if (checkpoint.source->format() != "slice") return MainDType(*checkpoint.source);
+  PERGOLA_ASSIGN_OR_RETURN(const formats::SliceFacts facts,
+                           formats::ReadSliceFacts(checkpoint.path));
+  for (int number = 0; number < kNumDTypes; ++number) {
+    const auto dtype = static_cast<DType>(number);
+    if (DTypeName(dtype) == facts.quantisation) return dtype;
+  }
+  return InvalidArgumentError(checkpoint.path + ": quantisation '" + facts.quantisation +
+                              "' is not known");
 }
 
 DType MainDType(const formats::TensorSource& source) {

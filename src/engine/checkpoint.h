@@ -23,8 +23,8 @@ struct Checkpoint {
   models::ModelConfig config;
 };
 
-// `path`: a directory in Hugging Face layout or a `.gguf` file. NOT_FOUND, INVALID_ARGUMENT,
-// DATA_LOSS or UNIMPLEMENTED naming file, tensor or key. Reads headers only.
+// `path`: a directory in Hugging Face layout, a `.gguf` file or a slice. NOT_FOUND,
+// INVALID_ARGUMENT, DATA_LOSS or UNIMPLEMENTED naming file, tensor or key. Reads headers only.
 Result<Checkpoint> OpenCheckpoint(const std::string& path);
 
 // The vocabulary that lies with the tensors.
@@ -32,6 +32,9 @@ Result<std::unique_ptr<tokenizers::Tokenizer>> LoadTokenizer(const Checkpoint& c
 
 // The dtype of most matrices' elements, the embedding table left out: what a model is called after.
 DType MainDType(const formats::TensorSource& source);
+
+// MainDType of the whole model, also where the checkpoint is a slice of it.
+Result<DType> ProductDType(const Checkpoint& checkpoint);
 
 // INVALID_ARGUMENT when it is none: another architecture, or one that sees later tokens.
 Status CheckLanguageModel(const models::ModelConfig& config);

@@ -3,9 +3,9 @@
 //   PERGOLA_ASSIGN_OR_RETURN(auto source, formats::OpenTensorSource("model.gguf"));
 //   PERGOLA_ASSIGN_OR_RETURN(TensorView table, source->Get("token_embd.weight"));
 //
-// Implementations: safetensors (single, sharded), GGUF, in-memory; each passes the conformance
-// suite in tests/conformance. Opening checks every length, offset, count and shape, so that a
-// TensorView handed out lies wholly inside the mapping. Bytes are not read until used.
+// Implementations: safetensors (single, sharded), GGUF, slices, in-memory; each passes the
+// conformance suite in tests/conformance. Opening checks every length, offset, count and shape, so
+// that a TensorView handed out lies wholly inside the mapping. Bytes are not read until used.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,7 @@ class TensorSource {
  public:
   virtual ~TensorSource() = default;
 
-  // "safetensors", "gguf" or "memory".
+  // "safetensors", "gguf", "slice" or "memory".
   virtual std::string_view format() const = 0;
   // Paths of the mapped files, in shard order.
   virtual std::span<const std::string> files() const = 0;
@@ -93,9 +93,9 @@ class TensorSource {
 };
 
 // A GGUF file (of a split model: the first one), a safetensors file, or a directory with
-// `model.safetensors` or `model.safetensors.index.json`. Files are told apart by content, not by
-// name. NOT_FOUND; INVALID_ARGUMENT (the file contradicts its format), DATA_LOSS (it ends too
-// early) or UNIMPLEMENTED (a format feature we lack) naming file, tensor and offset.
+// `model.safetensors` or `model.safetensors.index.json`, or a slice (slice.h). Files are told apart
+// by content, not by name. NOT_FOUND; INVALID_ARGUMENT (the file contradicts its format), DATA_LOSS
+// (it ends too early) or UNIMPLEMENTED (a format feature we lack) naming file, tensor and offset.
 Result<std::unique_ptr<TensorSource>> OpenTensorSource(const std::string& path);
 
 }  // namespace pergola::formats

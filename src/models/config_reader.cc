@@ -200,13 +200,16 @@ std::string GgufKeys::StringOr(std::string_view key, std::string_view fallback) 
 }
 
 Status ReadGgufSizes(const GgufKeys& keys, ModelConfig* config) {
-  PERGOLA_ASSIGN_OR_RETURN(const TensorView table, keys.source().Get("token_embd.weight"));
-  if (table.shape.rank != 2) {
-    return InvalidArgumentError("tensor 'token_embd.weight': shape " + table.shape.ToString() +
-                                ", expected two dimensions");
+  if (const formats::TensorInfo* table = keys.source().Find("token_embd.weight")) {
+    if (table->view.shape.rank != 2) {
+      return InvalidArgumentError("tensor 'token_embd.weight': shape " +
+                                  table->view.shape.ToString() + ", expected two dimensions");
+    }
+    config->vocab_size = table->view.rows();
+  } else {  // a slice without the table says it
+    PERGOLA_ASSIGN_OR_RETURN(config->vocab_size, keys.Int("vocab_size", 1, kMaxVocab));
   }
   config->naming = TensorNaming::kGguf;
-  config->vocab_size = table.rows();
   PERGOLA_ASSIGN_OR_RETURN(config->hidden_size, keys.Int("embedding_length", 1, kMaxWidth));
   PERGOLA_ASSIGN_OR_RETURN(config->num_layers, keys.Int("block_count", 1, kMaxLayers));
   PERGOLA_ASSIGN_OR_RETURN(config->num_heads, keys.Int("attention.head_count", 1, kMaxWidth));

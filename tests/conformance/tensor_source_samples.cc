@@ -8,6 +8,7 @@
 #include "formats/memory_source.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_writer.h"
+#include "formats/slice.h"
 
 namespace pergola::formats {
 namespace {
@@ -111,6 +112,28 @@ Opened OpenSplitGguf(const std::string& folder, bool unsupported) {
   return OpenTensorSource(folder + "/m-00001-of-00003.gguf");
 }
 
+Opened OpenSliceFolder(const std::string& folder, bool unsupported) {
+  MemorySource source;
+  for (const SampleTensor& tensor : SampleTensors()) {
+    PERGOLA_RETURN_IF_ERROR(source.Add(tensor.name, tensor.dtype, tensor.shape, tensor.bytes));
+  }
+  PERGOLA_RETURN_IF_ERROR(source.Set("general.name", kSampleName));
+  SliceFacts facts{.part = "ffn", .model = "sample", .identity = std::string(64, 'a')};
+  std::vector<SliceFile> files = {{.name = "norms.bin"}, {.name = "ffn.gguf"}};
+  for (size_t i = 0; i < source.tensors().size(); ++i) {
+    files[i < 3 ? 0 : 1].tensors.push_back(&source.tensors()[i]);
+  }
+  const std::string path = folder + "/slice";
+  PERGOLA_RETURN_IF_ERROR(WriteSlice(path, facts, files, source.metadata()));
+  if (unsupported) {
+    std::ifstream file(path + "/index.json", std::ios::binary);
+    std::string index{std::istreambuf_iterator<char>(file), {}};
+    index.replace(index.find("I32"), 3, "U32");
+    WriteText(path + "/index.json", index);
+  }
+  return OpenTensorSource(path);
+}
+
 }  // namespace
 
 const std::vector<SampleTensor>& SampleTensors() {
@@ -133,6 +156,7 @@ const std::vector<SampleCase>& SampleCases() {
       {"ShardedSafetensors", OpenShardedSafetensors},
       {"Gguf", OpenGgufFile},
       {"SplitGguf", OpenSplitGguf},
+      {"Slice", OpenSliceFolder},
   };
   return cases;
 }
