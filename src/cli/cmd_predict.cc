@@ -10,6 +10,7 @@
 #include "cli/model_location.h"
 #include "cli/predict_output.h"
 #include "cli/pull_display.h"
+#include "cli/remote_parts.h"
 #include "cli/status_exit.h"
 #include "engine/generator.h"
 #include "engine/language_model.h"
@@ -31,6 +32,7 @@ struct PredictFlags {
   std::string activations = "auto";
   int threads = 0;
   int64_t context = 4096;
+  SplitFlags split;
   engine::GenerateOptions generate = {.max_tokens = 0, .top_k = 5, .sampling = {}};
 };
 
@@ -45,6 +47,8 @@ Result<std::unique_ptr<engine::LanguageModel>> OpenModel(const PredictFlags& fla
   options.ops.num_threads = flags.threads;
   options.max_positions = flags.context;
   if (flags.activations == "f32") options.activations = kernels::ActivationPrecision::kF32;
+  options.embeddings = options.head = flags.split.embed.empty();
+  options.feed_forward = flags.split.ffn.empty();
   return engine::LanguageModel::Load(location->path.string(), options);
 }
 
@@ -77,12 +81,18 @@ int Predict(const PredictFlags& flags) {
     std::fputs("pergola: predict needs --prompt or --input, not both\n", stderr);
     return kExitUsage;
   }
+  if (flags.split.attention_only && (flags.split.embed.empty() || flags.split.ffn.empty())) {
+    std::fputs("pergola: --attention-only needs --embed and --ffn\n", stderr);
+    return kExitUsage;
+  }
   const auto input = OpenPrompts(flags);
   if (!input.ok()) return Fail(input.status());
   const auto model = OpenModel(flags);
   if (!model.ok()) return Fail(model.status());
   const tokenizers::Tokenizer& tokenizer = (*model)->tokenizer();
-  engine::Generator generator(**model, {});
+  auto remote = RemoteParts::Connect(flags.split, **model);
+  if (!remote.ok()) return Fail(remote.status());
+  engine::Generator generator(**model, (*remote)->ports());
   engine::GenerateOptions options = flags.generate;
   options.stop_at_end = !flags.ignore_end;
   tokenizers::EncodeOptions encode;
@@ -102,7 +112,11 @@ int Predict(const PredictFlags& flags) {
     const std::string out =
         flags.json ? PredictionJson(prediction, tokenizer) : PredictionText(prediction, tokenizer);
     if (std::fwrite(out.data(), 1, out.size(), stdout) != out.size()) return kExitOk;  // Main tells
-    if (flags.profile) PrintProfile(*generation, encoding.ids.size());
+    if (flags.profile) {
+      PrintProfile(*generation, encoding.ids.size());
+      const std::string times = (*remote)->ProfileText(*generation);
+      std::fputs(times.c_str(), stderr);
+    }
   }
 }
 
@@ -136,6 +150,21 @@ void AddSamplingFlags(CLI::App& command, engine::GenerateOptions& options) {
   command.add_option("--seed", sampling.seed, "Of the drawing")->capture_default_str();
 }
 
+void AddSplitFlags(CLI::App& command, SplitFlags& split) {
+  command.add_option("--embed", split.embed,
+                     "Server of the embedding table and the logits, pergola://host:port");
+  command
+      .add_option("--ffn", split.ffn,
+                  "Servers of the feed-forward layers; those with the same layers stand in for "
+                  "each other")
+      ->delimiter(',');
+  command.add_flag("--attention-only", split.attention_only,
+                   "Compute nothing but attention here: --model is an attention or client slice");
+  command.add_option("--payload", split.payload, "Rows on the wire to --ffn: f32, bf16 or i8")
+      ->check(CLI::IsMember({"f32", "bf16", "i8"}))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 void AddPredict(CLI::App& app, Run* run) {
@@ -167,6 +196,7 @@ void AddPredict(CLI::App& app, Run* run) {
       ->check(CLI::IsMember({"auto", "f32"}));
   command->add_option("--threads", flags->threads, "Compute threads (0: one per usable core)")
       ->check(CLI::Range(0, 1024));
+  AddSplitFlags(*command, flags->split);
   command->add_flag("--json", flags->json, "A JSON line per prompt");
   command->add_flag("--profile", flags->profile, "Say on stderr where the time went");
   command->add_flag("--offline", flags->offline, "Do not fetch a missing model");

@@ -18,6 +18,7 @@
 #include "cli/json_text.h"
 #include "cli/model_location.h"
 #include "cli/pull_display.h"
+#include "cli/serve_part.h"
 #include "cli/status_exit.h"
 #include "core/process_memory.h"
 #include "core/signals.h"
@@ -47,6 +48,7 @@ struct ServeFlags {
   double drain_timeout_s = 30;
   bool access_log = false;
   std::string config;
+  PartFlags part;
   gateway::HttpServerOptions server;
   gateway::RoutesOptions routes;
 };
@@ -203,6 +205,11 @@ int ServeUntilStopped(const ServeFlags& flags, SignalWaiter& signals, gateway::H
 }
 
 int RunServe(const ServeFlags& flags) {
+  if (!flags.part.role.empty()) {
+    return ServePart({flags.part, flags.models.front(),
+                      flags.server.hosts.empty() ? "127.0.0.1" : flags.server.hosts.front(),
+                      flags.offline, flags.threads, flags.activations == "f32"});
+  }
   ReturnLargeBlocks();   // request bodies and answers come and go in bursts
   SignalWaiter signals;  // before any thread
   auto models = [&] {
@@ -319,6 +326,17 @@ void AddPolicyFlags(CLI::App& command, ServeFlags& flags) {
                    "Also sizes that the model was not trained to be cut to");
 }
 
+void AddPartFlags(CLI::App& command, PartFlags& part) {
+  command
+      .add_option("--role", part.role,
+                  "Serve a part of a language model as frames: embed (table and logits) or ffn")
+      ->check(CLI::IsMember({"embed", "ffn"}));
+  command.add_option("--layers", part.layers, "With --role ffn: layers, first-last");
+  command.add_option("--frame-port", part.frame_port, "With --role: port of the frames (0: any)")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+}
+
 // Every option may also come from the environment: --max-body-bytes from PERGOLA_MAX_BODY_BYTES.
 void NameEnvironment(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
@@ -348,6 +366,7 @@ void AddServe(CLI::App& app, Run* run) {
   AddModelFlags(*command, *flags);
   AddListenFlags(*command, *flags);
   AddPolicyFlags(*command, *flags);
+  AddPartFlags(*command, flags->part);
   NameEnvironment(*command);
   command->preparse_callback([](size_t) {
     const std::string address = DropServiceAddress("PERGOLA_PORT");

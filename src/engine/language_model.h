@@ -43,6 +43,7 @@ class LanguageModel {
   static Result<std::unique_ptr<LanguageModel>> Load(const std::string& path,
                                                      const LanguageModelOptions& options);
 
+  const Checkpoint& checkpoint() const { return checkpoint_; }
   const models::ModelConfig& config() const { return checkpoint_.config; }
   const formats::TensorSource& source() const { return *checkpoint_.source; }
   const models::Encoder& encoder() const { return *encoder_; }

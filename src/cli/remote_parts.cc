@@ -1,0 +1,60 @@
+#include "cli/remote_parts.h"
+
+#include <cstdio>
+
+#include "engine/slicer.h"
+
+namespace pergola::cli {
+namespace {
+
+grid::PayloadType TypeOf(const std::string& name) {
+  if (name == "bf16") return grid::PayloadType::kBF16;
+  return name == "i8" ? grid::PayloadType::kI8 : grid::PayloadType::kF32;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RemoteParts>> RemoteParts::Connect(const SplitFlags& flags,
+                                                          const engine::LanguageModel& model) {
+  auto parts = std::make_unique<RemoteParts>();
+  if (flags.embed.empty() && flags.ffn.empty()) return parts;
+  grid::ExpectedPart expected;
+  PERGOLA_ASSIGN_OR_RETURN(expected.identity, engine::IdentityOf(model.checkpoint()));
+  expected.numeric_class = model.numeric_class();
+  expected.hidden_size = model.config().hidden_size;
+  expected.num_layers = model.config().num_layers;
+  if (!flags.embed.empty()) {
+    PERGOLA_ASSIGN_OR_RETURN(parts->embed_, grid::RemoteEmbed::Connect(flags.embed, expected));
+  }
+  if (!flags.ffn.empty()) {
+    PERGOLA_ASSIGN_OR_RETURN(parts->ffn_,
+                             grid::RemoteFfn::Connect(flags.ffn, expected, TypeOf(flags.payload)));
+  }
+  return parts;
+}
+
+engine::GeneratorPorts RemoteParts::ports() {
+  return {.embed = embed_.get(), .ffn = ffn_.get(), .head = embed_.get()};
+}
+
+std::string RemoteParts::ProfileText(const engine::Generation& generation) {
+  if (ffn_ == nullptr) return "";
+  const grid::RemoteTimes now = ffn_->times();
+  const auto ms = [](std::chrono::nanoseconds time) {
+    return std::chrono::duration<double, std::milli>(time).count();
+  };
+  const double waited = ms(now.waited - before_.waited);
+  const double computed = ms(now.computed - before_.computed);
+  const auto calls = static_cast<double>(now.calls - before_.calls);
+  char line[256];
+  std::snprintf(line, sizeof line,
+                "attention %.1f ms, ffn %.1f ms there, transport %.1f ms (%.0f calls, %.1f us "
+                "each), %.1f kB sent\n",
+                ms(generation.profile.layers) - waited, computed, waited - computed, calls,
+                calls > 0 ? 1000 * (waited - computed) / calls : 0.0,
+                static_cast<double>(now.sent_bytes - before_.sent_bytes) / 1000);
+  before_ = now;
+  return line;
+}
+
+}  // namespace pergola::cli

@@ -1,0 +1,40 @@
+// The parts of a split model that `pergola predict` reaches over the network.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/generator.h"
+#include "grid/remote_part.h"
+
+namespace pergola::cli {
+
+struct SplitFlags {
+  std::string embed;             // empty: here
+  std::vector<std::string> ffn;  // empty: here
+  bool attention_only = false;
+  std::string payload = "f32";
+};
+
+// Thread-confined.
+class RemoteParts {
+ public:
+  // Without flags nothing is remote. UNAVAILABLE; FAILED_PRECONDITION when a server's model or
+  // arithmetic is not `model`'s.
+  static Result<std::unique_ptr<RemoteParts>> Connect(const SplitFlags& flags,
+                                                      const engine::LanguageModel& model);
+
+  // For a generator that this object outlives.
+  engine::GeneratorPorts ports();
+  // Where the time of the last generation went, a line; empty when nothing is remote. Counts from
+  // the call before.
+  std::string ProfileText(const engine::Generation& generation);
+
+ private:
+  std::unique_ptr<grid::RemoteEmbed> embed_;
+  std::unique_ptr<grid::RemoteFfn> ffn_;
+  grid::RemoteTimes before_;
+};
+
+}  // namespace pergola::cli

@@ -1,0 +1,26 @@
+// `pergola serve --role ...`: one part of a language model, answering frames.
+#pragma once
+
+#include <string>
+
+namespace pergola::cli {
+
+struct PartFlags {
+  std::string role;        // "embed" or "ffn"; empty: the whole model over HTTP
+  std::string layers;      // of ffn, "first-last"; empty: all in the files
+  int frame_port = 42667;  // 0: any free one
+};
+
+struct PartServerFlags {
+  PartFlags part;
+  std::string model;
+  std::string host = "127.0.0.1";
+  bool offline = false;
+  int threads = 0;
+  bool reference = false;  // quantised weights are widened
+};
+
+// Serves until a stop signal; an exit code. Prints what it holds and its address on stderr.
+int ServePart(const PartServerFlags& flags);
+
+}  // namespace pergola::cli

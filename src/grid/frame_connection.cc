@@ -1,0 +1,151 @@
+#include "grid/frame_connection.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+namespace pergola::grid {
+namespace {
+
+struct FreeAddresses {
+  void operator()(addrinfo* list) const { freeaddrinfo(list); }
+};
+
+// "host:port" without scheme and brackets.
+bool SplitEndpoint(std::string text, std::string* host, std::string* port) {
+  for (const std::string_view scheme : {"pergola://", "grpc://"}) {
+    if (text.starts_with(scheme)) text.erase(0, scheme.size());
+  }
+  while (!text.empty() && text.back() == '/') text.pop_back();
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon + 1 == text.size()) return false;
+  *host = text.substr(0, colon);
+  *port = text.substr(colon + 1);
+  if (host->size() > 2 && host->front() == '[' && host->back() == ']') {
+    *host = host->substr(1, host->size() - 2);
+  }
+  return !host->empty();
+}
+
+// 0, or why not.
+int ConnectTo(int socket, const addrinfo& address, std::chrono::milliseconds timeout) {
+  const int flags = fcntl(socket, F_GETFL);
+  fcntl(socket, F_SETFL, flags | O_NONBLOCK);
+  if (connect(socket, address.ai_addr, address.ai_addrlen) != 0) {
+    if (errno != EINPROGRESS) return errno;
+    pollfd wait{socket, POLLOUT, 0};
+    if (poll(&wait, 1, static_cast<int>(timeout.count())) <= 0) return ETIMEDOUT;
+    int error = 0;
+    socklen_t size = sizeof error;
+    getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error != 0) return error;
+  }
+  fcntl(socket, F_SETFL, flags);
+  const int on = 1;
+  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return 0;
+}
+
+}  // namespace
+
+FrameConnection& FrameConnection::operator=(FrameConnection&& other) noexcept {
+  Close();
+  socket_ = std::exchange(other.socket_, -1);
+  return *this;
+}
+
+void FrameConnection::Close() {
+  if (socket_ >= 0) close(socket_);
+  socket_ = -1;
+}
+
+Result<FrameConnection> FrameConnection::Connect(const std::string& endpoint,
+                                                 std::chrono::milliseconds timeout) {
+  std::string host, port;
+  if (!SplitEndpoint(endpoint, &host, &port)) {
+    return InvalidArgumentError("'" + endpoint + "' is no host:port");
+  }
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
+    return UnavailableError(endpoint + ": " + gai_strerror(error));
+  }
+  const std::unique_ptr<addrinfo, FreeAddresses> addresses(found);
+  int error = 0;
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    FrameConnection connection(
+        socket(each->ai_family, each->ai_socktype | SOCK_CLOEXEC, each->ai_protocol));
+    if (!connection.open()) continue;
+    error = ConnectTo(connection.socket_, *each, timeout);
+    if (error == 0) return connection;
+  }
+  return UnavailableError("cannot connect to " + endpoint + ": " + std::strerror(error));
+}
+
+Status FrameConnection::SetTimeout(std::chrono::milliseconds timeout) {
+  const timeval limit{static_cast<time_t>(timeout.count() / 1000),
+                      static_cast<suseconds_t>(timeout.count() % 1000 * 1000)};
+  for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
+    if (setsockopt(socket_, SOL_SOCKET, option, &limit, sizeof limit) != 0) {
+      return InternalError(std::string("cannot set a time limit: ") + std::strerror(errno));
+    }
+  }
+  return OkStatus();
+}
+
+Status FrameConnection::Send(std::string_view frame) {
+  while (!frame.empty()) {
+    const ssize_t sent = send(socket_, frame.data(), frame.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) return UnavailableError(std::string("cannot send: ") + std::strerror(errno));
+    frame.remove_prefix(static_cast<size_t>(sent));
+  }
+  return OkStatus();
+}
+
+Status FrameConnection::ReadExactly(std::byte* to, size_t bytes, bool wait) {
+  size_t done = 0;
+  while (done < bytes) {
+    const ssize_t got = recv(socket_, to + done, bytes - done, 0);
+    if (got > 0) {
+      done += static_cast<size_t>(got);
+    } else if (got == 0) {
+      return UnavailableError("the peer closed the connection");
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (!wait || done > 0) return DeadlineExceededError("the peer does not answer");
+    } else if (errno != EINTR) {
+      return UnavailableError(std::string("cannot receive: ") + std::strerror(errno));
+    }
+  }
+  return OkStatus();
+}
+
+Status FrameConnection::ReceiveFrame(bool wait, FrameHeader* header,
+                                     std::vector<std::byte>* payload) {
+  std::array<std::byte, kFrameHeaderBytes> bytes;
+  PERGOLA_RETURN_IF_ERROR(ReadExactly(bytes.data(), bytes.size(), wait));
+  PERGOLA_ASSIGN_OR_RETURN(*header, ParseFrameHeader(bytes));
+  payload->resize(header->payload_bytes);
+  PERGOLA_RETURN_IF_ERROR(ReadExactly(payload->data(), payload->size(), /*wait=*/false));
+  return CheckPayload(*header, *payload);
+}
+
+Status FrameConnection::Receive(FrameHeader* header, std::vector<std::byte>* payload) {
+  return ReceiveFrame(/*wait=*/false, header, payload);
+}
+
+Status FrameConnection::ReceiveNext(FrameHeader* header, std::vector<std::byte>* payload) {
+  return ReceiveFrame(/*wait=*/true, header, payload);
+}
+
+}  // namespace pergola::grid

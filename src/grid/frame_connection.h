@@ -1,0 +1,53 @@
+// Frames over TCP: a client's connection, and the server's side of many.
+//
+//   PERGOLA_ASSIGN_OR_RETURN(FrameConnection connection,
+//   FrameConnection::Connect("127.0.0.1:42700")); PERGOLA_RETURN_IF_ERROR(connection.Send(frame));
+//   PERGOLA_RETURN_IF_ERROR(connection.Receive(&header, &payload));
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "grid/frame.h"
+#include "pergola/status.h"
+
+namespace pergola::grid {
+
+// Owns a connected socket; movable. Thread-confined.
+class FrameConnection {
+ public:
+  FrameConnection() = default;
+  // Takes over a connected socket.
+  explicit FrameConnection(int socket) : socket_(socket) {}
+  FrameConnection(FrameConnection&& other) noexcept : socket_(std::exchange(other.socket_, -1)) {}
+  FrameConnection& operator=(FrameConnection&& other) noexcept;
+  ~FrameConnection() { Close(); }
+
+  // `endpoint`: "host:port", "pergola://host:port", "[::1]:port". UNAVAILABLE naming it.
+  static Result<FrameConnection> Connect(const std::string& endpoint,
+                                         std::chrono::milliseconds timeout);
+
+  bool open() const { return socket_ >= 0; }
+  void Close();
+  // A frame that stalls half-way for longer than this ends with DEADLINE_EXCEEDED; so does an
+  // answer that does not begin.
+  Status SetTimeout(std::chrono::milliseconds timeout);
+
+  // UNAVAILABLE when the peer is gone.
+  Status Send(std::string_view frame);
+  // A whole frame whose checksums are right. UNAVAILABLE when the peer is gone; DEADLINE_EXCEEDED;
+  // DATA_LOSS or INVALID_ARGUMENT for a frame that is wrong: the connection is of no use then.
+  Status Receive(FrameHeader* header, std::vector<std::byte>* payload);
+  // The same, but waits for the first byte for ever.
+  Status ReceiveNext(FrameHeader* header, std::vector<std::byte>* payload);
+
+ private:
+  Status ReceiveFrame(bool wait, FrameHeader* header, std::vector<std::byte>* payload);
+  Status ReadExactly(std::byte* to, size_t bytes, bool wait);
+
+  int socket_ = -1;
+};
+
+}  // namespace pergola::grid

@@ -1,0 +1,164 @@
+#include "grid/frame_server.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <list>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "grid/frame_connection.h"
+
+namespace pergola::grid {
+namespace {
+
+constexpr std::chrono::seconds kStallLimit{10};
+
+std::string ErrorFrame(const FrameHeader& request, const Status& status) {
+  FrameHeader header = request;
+  header.kind = FrameKind::kError;
+  header.answer = true;
+  header.type = PayloadType::kBytes;
+  const auto code = static_cast<uint32_t>(status.code());
+  std::string payload(reinterpret_cast<const char*>(&code), sizeof code);
+  payload += status.message();
+  std::string frame;
+  AppendBytesFrame(header, payload, &frame);
+  return frame;
+}
+
+}  // namespace
+
+struct FrameServer::Impl {
+  // A connection and the thread that serves it.
+  struct Session {
+    int socket = -1;  // closed by whoever joins the thread
+    std::atomic<bool> done = false;
+    std::thread thread;
+  };
+
+  FrameHandler handler;
+  int max_connections = 0;
+  int listener = -1;
+  int port = 0;
+  std::atomic<bool> stopping = false;
+  std::thread accepting;
+  std::mutex mutex;  // guards sessions
+  std::list<Session> sessions;
+
+  void Accept();
+  void Serve(Session& session);
+  void Reap();
+};
+
+// Joins the threads of connections that have ended. Under the mutex.
+void FrameServer::Impl::Reap() {
+  for (auto session = sessions.begin(); session != sessions.end();) {
+    if (!session->done) {
+      ++session;
+      continue;
+    }
+    session->thread.join();
+    close(session->socket);
+    session = sessions.erase(session);
+  }
+}
+
+void FrameServer::Impl::Accept() {
+  while (!stopping) {
+    const int socket = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    if (socket < 0) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno == EMFILE || errno == ENFILE) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        continue;
+      }
+      return;  // shut down
+    }
+    const int on = 1;
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    const std::lock_guard lock(mutex);
+    Reap();
+    if (stopping || static_cast<int>(sessions.size()) >= max_connections) {
+      close(socket);
+      continue;
+    }
+    Session& session = sessions.emplace_back();
+    session.socket = socket;
+    session.thread = std::thread([this, &session] { Serve(session); });
+  }
+}
+
+void FrameServer::Impl::Serve(Session& session) {
+  FrameConnection connection(dup(session.socket));
+  FrameHeader request;
+  std::vector<std::byte> payload;
+  std::string answer;
+  Status status = connection.SetTimeout(kStallLimit);
+  while (status.ok() && !stopping) {
+    status = connection.ReceiveNext(&request, &payload);
+    // After a frame that is wrong nothing on the connection can be trusted.
+    if (!status.ok()) break;
+    answer.clear();
+    const Status handled = handler(request, payload, &answer);
+    status = connection.Send(handled.ok() ? answer : ErrorFrame(request, handled));
+  }
+  connection.Close();
+  shutdown(session.socket, SHUT_RDWR);
+  session.done = true;
+}
+
+FrameServer::FrameServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Result<std::unique_ptr<FrameServer>> FrameServer::Start(const FrameServerOptions& options,
+                                                        FrameHandler handler) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(options.port));
+  const std::string host = options.host == "localhost" ? "127.0.0.1" : options.host;
+  if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) {
+    return InvalidArgumentError("'" + options.host + "' is no IPv4 address for frames");
+  }
+  auto impl = std::make_unique<Impl>();
+  impl->handler = std::move(handler);
+  impl->max_connections = options.max_connections;
+  impl->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  setsockopt(impl->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  socklen_t size = sizeof address;
+  if (bind(impl->listener, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      listen(impl->listener, 128) != 0) {
+    const int error = errno;
+    close(impl->listener);
+    return AlreadyExistsError("cannot listen on " + options.host + ":" +
+                              std::to_string(options.port) + ": " + std::strerror(error));
+  }
+  getsockname(impl->listener, reinterpret_cast<sockaddr*>(&address), &size);
+  impl->port = ntohs(address.sin_port);
+  impl->accepting = std::thread([raw = impl.get()] { raw->Accept(); });
+  return std::unique_ptr<FrameServer>(new FrameServer(std::move(impl)));
+}
+
+FrameServer::~FrameServer() {
+  impl_->stopping = true;
+  shutdown(impl_->listener, SHUT_RDWR);
+  impl_->accepting.join();
+  close(impl_->listener);
+  for (Impl::Session& session : impl_->sessions) {
+    shutdown(session.socket, SHUT_RDWR);
+    session.thread.join();
+    close(session.socket);
+  }
+}
+
+int FrameServer::port() const { return impl_->port; }
+
+}  // namespace pergola::grid

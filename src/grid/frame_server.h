@@ -1,0 +1,45 @@
+// Listens for frames and answers each by a handler, on a thread per connection: a hop then costs
+// one wake-up. Peers are other machines of the same grid, so connections are few.
+//
+//   PERGOLA_ASSIGN_OR_RETURN(auto server, FrameServer::Start({.port = 0}, handler));
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "grid/frame.h"
+#include "pergola/status.h"
+
+namespace pergola::grid {
+
+// Appends the answer's frame to `answer` (identity and request id are the request's, set by the
+// handler), or says why not: the peer then gets an error frame. Thread-safe; may block.
+using FrameHandler = std::function<Status(const FrameHeader& request,
+                                          std::span<const std::byte> payload, std::string* answer)>;
+
+struct FrameServerOptions {
+  std::string host = "127.0.0.1";
+  int port = 0;               // 0: the system picks one
+  int max_connections = 256;  // more are closed at once
+};
+
+// Thread-safe.
+class FrameServer {
+ public:
+  // ALREADY_EXISTS when the address is in use; INVALID_ARGUMENT for a host that is no address.
+  static Result<std::unique_ptr<FrameServer>> Start(const FrameServerOptions& options,
+                                                    FrameHandler handler);
+  // Closes all connections and waits for the handlers under way.
+  ~FrameServer();
+
+  int port() const;
+
+ private:
+  struct Impl;
+  explicit FrameServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pergola::grid

@@ -1,0 +1,290 @@
+#include "grid/part_service.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "engine/slicer.h"
+#include "engine/token_choice.h"
+#include "kernels/dequantise.h"
+#include "models/decoder_names.h"
+
+namespace pergola::grid {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+uint32_t MicrosecondsSince(Clock::time_point start) {
+  return static_cast<uint32_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count());
+}
+
+std::string JsonText(std::string_view text) {
+  std::string out = "\"";
+  for (const char letter : text) {
+    if (letter == '"' || letter == '\\') out += '\\';
+    if (static_cast<unsigned char>(letter) >= 0x20) out += letter;
+  }
+  return out + "\"";
+}
+
+// Layers that lie in the files: a slice states them.
+Result<models::LayerRange> LayersOf(const engine::Checkpoint& checkpoint) {
+  if (checkpoint.source->format() != "slice") {
+    return models::LayerRange{0, checkpoint.config.num_layers - 1};
+  }
+  PERGOLA_ASSIGN_OR_RETURN(const formats::SliceFacts facts,
+                           formats::ReadSliceFacts(checkpoint.path));
+  if (facts.last_layer < facts.first_layer) {
+    return FailedPreconditionError(checkpoint.path + " is a slice '" + facts.part +
+                                   "' without feed-forward layers");
+  }
+  return models::LayerRange{facts.first_layer, facts.last_layer};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PartService>> PartService::Load(const std::string& path,
+                                                       const PartOptions& options) {
+  std::unique_ptr<PartService> part(new PartService);
+  PERGOLA_ASSIGN_OR_RETURN(part->ops_, kernels::MakeOps(options.ops));
+  PERGOLA_ASSIGN_OR_RETURN(part->checkpoint_, engine::OpenCheckpoint(path));
+  PERGOLA_RETURN_IF_ERROR(engine::CheckLanguageModel(part->checkpoint_.config).WithContext(path));
+  part->linear_.activations = options.activations;
+  PERGOLA_RETURN_IF_ERROR(part->LoadPart(options));
+  const models::ModelConfig& config = part->checkpoint_.config;
+  PartFacts& facts = part->facts_;
+  PERGOLA_ASSIGN_OR_RETURN(facts.identity, engine::IdentityOf(part->checkpoint_));
+  PERGOLA_ASSIGN_OR_RETURN(const DType dtype, engine::ProductDType(part->checkpoint_));
+  facts.numeric_class = part->ops_->numeric_class(dtype, options.activations);
+  facts.model = config.architecture;
+  facts.hidden_size = config.hidden_size;
+  facts.vocab_size = config.vocab_size;
+  facts.num_layers = config.num_layers;
+  facts.embed_scale = models::EmbedScale(config);
+  part->identity_ = ShortIdentityOf(facts.identity);
+  return part;
+}
+
+Status PartService::LoadPart(const PartOptions& options) {
+  const models::ModelConfig& config = checkpoint_.config;
+  const formats::TensorSource& source = *checkpoint_.source;
+  if (options.role == Role::kEmbed) {
+    facts_.mode = "embed-service";
+    models::WeightReader reader(source, *ops_, linear_);
+    const std::string name = models::FindDecoderPrefix(reader, config) +
+                             std::string(models::DecoderNamesOf(config).word) + ".weight";
+    PERGOLA_ASSIGN_OR_RETURN(table_, reader.Table(name, config.vocab_size, config.hidden_size));
+    return OkStatus();
+  }
+  facts_.mode = "ffn-service";
+  PERGOLA_ASSIGN_OR_RETURN(const models::LayerRange held, LayersOf(checkpoint_));
+  facts_.layers = options.layers.value_or(held);
+  if (facts_.layers.first < held.first || facts_.layers.last > held.last) {
+    return OutOfRangeError(checkpoint_.path + " holds layers " + std::to_string(held.first) + "-" +
+                           std::to_string(held.last) + ", asked for are " +
+                           std::to_string(facts_.layers.first) + "-" +
+                           std::to_string(facts_.layers.last));
+  }
+  const ThreadPool::Pass pass(ops_->threads());
+  PERGOLA_ASSIGN_OR_RETURN(ffn_,
+                           models::FfnStack::Load(config, source, *ops_, linear_, facts_.layers));
+  return OkStatus();
+}
+
+std::string PartService::StatsJson() const {
+  std::string out = "{\"mode\":" + JsonText(facts_.mode) + ",\"model\":" + JsonText(facts_.model) +
+                    ",\"identity\":" + JsonText(facts_.identity) +
+                    ",\"numeric_class\":" + JsonText(facts_.numeric_class) +
+                    ",\"hidden_size\":" + std::to_string(facts_.hidden_size) +
+                    ",\"vocab_size\":" + std::to_string(facts_.vocab_size) +
+                    ",\"num_layers\":" + std::to_string(facts_.num_layers) +
+                    ",\"embed_scale\":" + std::to_string(facts_.embed_scale);
+  if (ffn_) {
+    out += ",\"layers_owned\":[" + std::to_string(facts_.layers.first) + "," +
+           std::to_string(facts_.layers.last) + "]";
+  }
+  return out + "}";
+}
+
+Status PartService::Handle(const FrameHeader& request, std::span<const std::byte> payload,
+                           std::string* answer) {
+  FrameHeader header = request;
+  header.answer = true;
+  header.identity = identity_;
+  if (request.answer) return InvalidArgumentError("an answer came as a request");
+  if (request.kind == FrameKind::kStats) {
+    header.type = PayloadType::kBytes;
+    header.rows = header.width = 0;
+    AppendBytesFrame(header, StatsJson(), answer);
+    return OkStatus();
+  }
+  if (request.identity != identity_) {
+    return FailedPreconditionError("the request is for another model, this part is of " +
+                                   facts_.identity);
+  }
+  if (request.kind == FrameKind::kFfn && ffn_) return Ffn(request, payload, header, answer);
+  if (request.kind == FrameKind::kEmbed && table_.data != nullptr) {
+    return Embed(request, payload, header, answer);
+  }
+  const bool logits = request.kind == FrameKind::kLogits || request.kind == FrameKind::kTop;
+  if (logits && table_.data != nullptr) return Logits(request, payload, header, answer);
+  return UnimplementedError("this is a " + facts_.mode + ", which does not answer that");
+}
+
+Status PartService::Embed(const FrameHeader& request, std::span<const std::byte> payload,
+                          FrameHeader header, std::string* answer) {
+  const auto start = Clock::now();
+  const size_t count = request.rows;
+  if (request.type != PayloadType::kBytes || payload.size() != count * sizeof(int32_t) ||
+      count == 0) {
+    return InvalidArgumentError("a request for " + std::to_string(count) + " rows has " +
+                                std::to_string(payload.size()) + " bytes of ids");
+  }
+  const int64_t width = table_.cols();
+  if (RowsBytes(PayloadType::kF32, count, static_cast<uint64_t>(width)) > kMaxPayloadBytes) {
+    return InvalidArgumentError(std::to_string(count) + " rows are more than a frame holds");
+  }
+  std::vector<float> rows(count * static_cast<size_t>(width));
+  for (size_t index = 0; index < count; ++index) {
+    int32_t id;
+    std::memcpy(&id, payload.data() + index * sizeof id, sizeof id);
+    if (id < 0 || id >= table_.rows()) {
+      return InvalidArgumentError("token id " + std::to_string(id) +
+                                  " is outside the vocabulary of " + std::to_string(table_.rows()));
+    }
+    float* row = rows.data() + index * static_cast<size_t>(width);
+    kernels::DequantiseRow(table_.dtype, table_.row(id), width, row);
+    for (int64_t i = 0; i < width; ++i) row[i] *= facts_.embed_scale;
+  }
+  header.type = PayloadType::kF32;
+  header.time = MicrosecondsSince(start);
+  return AppendRowsFrame(header, ConstF32Matrix(rows.data(), static_cast<int64_t>(count), width),
+                         answer);
+}
+
+Status PartService::Ffn(const FrameHeader& request, std::span<const std::byte> payload,
+                        FrameHeader header, std::string* answer) {
+  const auto layer = static_cast<int64_t>(request.argument);
+  if (!facts_.layers.Has(layer)) {
+    return InvalidArgumentError("layer " + std::to_string(layer) + " is not here, only " +
+                                std::to_string(facts_.layers.first) + "-" +
+                                std::to_string(facts_.layers.last));
+  }
+  if (request.type == PayloadType::kBytes || request.width != facts_.hidden_size) {
+    return InvalidArgumentError("rows of " + std::to_string(request.width) +
+                                " values, the model's width is " +
+                                std::to_string(facts_.hidden_size));
+  }
+  const auto rows = static_cast<int64_t>(request.rows);
+  std::vector<float> values(static_cast<size_t>(2 * rows * facts_.hidden_size));
+  Job job{layer, F32Matrix(values.data(), rows, facts_.hidden_size),
+          F32Matrix(values.data() + rows * facts_.hidden_size, rows, facts_.hidden_size)};
+  PERGOLA_RETURN_IF_ERROR(DecodeRows(request, payload, job.x));
+  const auto start = Clock::now();
+  RunJob(job);
+  header.time = MicrosecondsSince(start);
+  return AppendRowsFrame(header, job.y, answer);
+}
+
+// Whoever finds nobody computing takes all that wait for its layer along with its own rows.
+void PartService::RunJob(Job& job) {
+  std::unique_lock lock(queue_mutex_);
+  queue_.push_back(&job);
+  changed_.wait(lock, [&] { return job.done || !computing_; });
+  if (job.done) return;
+  computing_ = true;
+  std::vector<Job*> together;
+  std::erase_if(queue_, [&](Job* each) {
+    if (each->layer != job.layer) return false;
+    together.push_back(each);
+    return true;
+  });
+  lock.unlock();
+  RunTogether(together);
+  lock.lock();
+  for (Job* each : together) each->done = true;
+  computing_ = false;
+  changed_.notify_all();
+}
+
+void PartService::RunTogether(std::span<Job* const> jobs) {
+  const std::lock_guard lock(engine_mutex_);
+  const ThreadPool::Pass pass(ops_->threads());
+  const int64_t layer = jobs.front()->layer;
+  if (jobs.size() == 1) {
+    ffn_->Apply(layer, jobs.front()->x, workspace_, jobs.front()->y);
+    return;
+  }
+  int64_t rows = 0;
+  for (const Job* job : jobs) rows += job->x.rows;
+  const int64_t width = facts_.hidden_size;
+  joined_.resize(static_cast<size_t>(2 * rows * width));
+  const F32Matrix x(joined_.data(), rows, width), y(joined_.data() + rows * width, rows, width);
+  int64_t first = 0;
+  for (const Job* job : jobs) {
+    std::copy_n(job->x.data, job->x.rows * width, x.row(first));
+    first += job->x.rows;
+  }
+  ffn_->Apply(layer, x, workspace_, y);
+  first = 0;
+  for (const Job* job : jobs) {
+    std::copy_n(y.row(first), job->y.rows * width, job->y.data);
+    first += job->y.rows;
+  }
+}
+
+// Under the engine's mutex.
+Status PartService::PrepareHead() {
+  if (head_) return OkStatus();
+  PERGOLA_ASSIGN_OR_RETURN(
+      models::VocabularyHead head,
+      models::VocabularyHead::Load(checkpoint_.config, *checkpoint_.source, *ops_, linear_));
+  head_ = std::move(head);
+  return OkStatus();
+}
+
+Status PartService::Logits(const FrameHeader& request, std::span<const std::byte> payload,
+                           FrameHeader header, std::string* answer) {
+  if (request.type != PayloadType::kF32 || request.rows != 1 ||
+      request.width != facts_.hidden_size) {
+    return InvalidArgumentError("logits take one f32 row of " + std::to_string(facts_.hidden_size) +
+                                " values");
+  }
+  const bool whole = request.kind == FrameKind::kLogits;
+  if (!whole && (request.argument < 1 || request.argument > facts_.vocab_size)) {
+    return InvalidArgumentError("the best " + std::to_string(request.argument) +
+                                " tokens were asked for, possible are 1 to " +
+                                std::to_string(facts_.vocab_size));
+  }
+  std::vector<float> residual(request.width);
+  const F32Matrix row(residual.data(), 1, facts_.hidden_size);
+  PERGOLA_RETURN_IF_ERROR(DecodeRows(request, payload, row));
+  const auto start = Clock::now();
+  std::vector<float> logits(static_cast<size_t>(facts_.vocab_size));
+  const F32Matrix out(logits.data(), 1, facts_.vocab_size);
+  {
+    const std::lock_guard lock(engine_mutex_);
+    const ThreadPool::Pass pass(ops_->threads());
+    PERGOLA_RETURN_IF_ERROR(PrepareHead());
+    head_->Apply(*ops_, workspace_, row, out);
+  }
+  if (whole) {
+    header.time = MicrosecondsSince(start);
+    return AppendRowsFrame(header, out, answer);
+  }
+  const engine::TopTokens top = engine::SelectTop(logits, request.argument);
+  std::string bytes(reinterpret_cast<const char*>(&top.log_sum_exp), sizeof top.log_sum_exp);
+  for (const engine::TokenScore& token : top.tokens) {
+    bytes.append(reinterpret_cast<const char*>(&token.id), sizeof token.id);
+    bytes.append(reinterpret_cast<const char*>(&token.logit), sizeof token.logit);
+  }
+  header.type = PayloadType::kBytes;
+  header.width = static_cast<uint32_t>(top.tokens.size());
+  header.time = MicrosecondsSince(start);
+  AppendBytesFrame(header, bytes, answer);
+  return OkStatus();
+}
+
+}  // namespace pergola::grid

@@ -1,0 +1,112 @@
+// One part of a language model, answering frames: the embedding table with the projection, or some
+// feed-forward layers.
+//
+//   PERGOLA_ASSIGN_OR_RETURN(auto part, PartService::Load("slices/ffn-0-8", {.role = Role::kFfn}));
+//   FrameServer::Start({}, [&](auto& header, auto payload, auto* answer) {
+//     return part->Handle(header, payload, answer);
+//   });
+//
+// Rows of several callers who wait at the same time go through a layer together.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint.h"
+#include "grid/frame.h"
+#include "kernels/select.h"
+#include "models/ffn_stack.h"
+#include "models/vocabulary_head.h"
+#include "models/workspace.h"
+#include "pergola/status.h"
+
+namespace pergola::grid {
+
+enum class Role {
+  kEmbed,  // rows of the table, and logits
+  kFfn,    // feed-forward layers
+};
+
+struct PartOptions {
+  Role role = Role::kEmbed;
+  std::optional<models::LayerRange> layers = {};  // kFfn; none: all that the files hold
+  kernels::OpsOptions ops = {};
+  kernels::ActivationPrecision activations = kernels::ActivationPrecision::kAuto;
+};
+
+// What a part states about itself; the client compares.
+struct PartFacts {
+  std::string mode;  // "embed-service", "ffn-service"
+  std::string model;
+  std::string identity;       // 64 hexadecimal digits
+  std::string numeric_class;  // of the whole model's products
+  int64_t hidden_size = 0;
+  int64_t vocab_size = 0;
+  int64_t num_layers = 0;
+  models::LayerRange layers = {0, -1};  // kFfn
+  float embed_scale = 1;
+};
+
+// Thread-safe.
+class PartService {
+ public:
+  // `path`: a slice, or a whole model (whose identity takes reading all of it). Errors name file
+  // or tensor. The projection is prepared at the first request for logits.
+  static Result<std::unique_ptr<PartService>> Load(const std::string& path,
+                                                   const PartOptions& options);
+
+  const PartFacts& facts() const { return facts_; }
+  // The facts and counters as a JSON object (contract of GET /v1/stats).
+  std::string StatsJson() const;
+
+  // A FrameHandler. INVALID_ARGUMENT for ids, widths or layers that are not the part's;
+  // FAILED_PRECONDITION for another identity; UNIMPLEMENTED for a kind that is another part's.
+  Status Handle(const FrameHeader& request, std::span<const std::byte> payload,
+                std::string* answer);
+
+ private:
+  // Rows of one caller on their way through a layer.
+  struct Job {
+    int64_t layer;
+    F32Matrix x, y;
+    bool done = false;
+  };
+
+  PartService() = default;
+  Status LoadPart(const PartOptions& options);
+  Status Embed(const FrameHeader& request, std::span<const std::byte> payload, FrameHeader header,
+               std::string* answer);
+  Status Ffn(const FrameHeader& request, std::span<const std::byte> payload, FrameHeader header,
+             std::string* answer);
+  Status Logits(const FrameHeader& request, std::span<const std::byte> payload, FrameHeader header,
+                std::string* answer);
+  Status PrepareHead();
+  void RunJob(Job& job);
+  void RunTogether(std::span<Job* const> jobs);
+
+  engine::Checkpoint checkpoint_;
+  PartFacts facts_;
+  ShortIdentity identity_ = {};
+  kernels::LinearOptions linear_;
+  TensorView table_;  // kEmbed
+  std::optional<models::FfnStack> ffn_;
+
+  std::mutex engine_mutex_;  // guards the next four: one computes at a time
+  std::unique_ptr<kernels::Ops> ops_;
+  models::Workspace workspace_;
+  std::optional<models::VocabularyHead> head_;
+  std::vector<float> joined_;
+
+  std::mutex queue_mutex_;  // guards the next two
+  std::condition_variable changed_;
+  std::vector<Job*> queue_;
+  bool computing_ = false;
+};
+
+}  // namespace pergola::grid

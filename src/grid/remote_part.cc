@@ -1,0 +1,296 @@
+#include "grid/remote_part.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace pergola::grid {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kConnectTimeout{1000};
+
+Status StatusOfErrorFrame(std::span<const std::byte> payload, const std::string& endpoint) {
+  uint32_t code = 0;
+  if (payload.size() < sizeof code) return DataLossError(endpoint + ": an error without a code");
+  std::memcpy(&code, payload.data(), sizeof code);
+  const bool known = code >= 1 && code <= 16;
+  return Status(known ? static_cast<StatusCode>(code) : StatusCode::kUnknown,
+                endpoint + ": " +
+                    std::string(reinterpret_cast<const char*>(payload.data()) + sizeof code,
+                                payload.size() - sizeof code));
+}
+
+// Another connection or server may do better.
+bool IsTransient(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kUnavailable:
+    case StatusCode::kDeadlineExceeded:
+    case StatusCode::kDataLoss:
+    case StatusCode::kInternal:
+    case StatusCode::kResourceExhausted:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Status Differs(const std::string& endpoint, const char* what, std::string_view theirs,
+               std::string_view ours) {
+  return FailedPreconditionError(endpoint + ": its " + what + " is '" + std::string(theirs) +
+                                 "', this part's is '" + std::string(ours) + "'");
+}
+
+}  // namespace
+
+Status RemotePart::Compare(std::string_view stats) {
+  simdjson::dom::parser parser;
+  simdjson::dom::element root;
+  std::string_view identity, numeric_class, mode;
+  int64_t hidden_size = 0, num_layers = 0;
+  if (parser.parse(stats.data(), stats.size()).get(root) || root["identity"].get(identity) ||
+      root["numeric_class"].get(numeric_class) || root["mode"].get(mode) ||
+      root["hidden_size"].get(hidden_size) || root["num_layers"].get(num_layers)) {
+    return DataLossError(endpoint_ + ": its stats are not readable");
+  }
+  if (identity != expected_.identity) {
+    return Differs(endpoint_, "identity", identity, expected_.identity);
+  }
+  if (numeric_class != expected_.numeric_class) {
+    return Differs(endpoint_, "numeric class", numeric_class, expected_.numeric_class);
+  }
+  if (hidden_size != expected_.hidden_size || num_layers != expected_.num_layers) {
+    return DataLossError(endpoint_ + ": its sizes are not those of its identity");
+  }
+  mode_ = std::string(mode);
+  simdjson::dom::array layers;
+  layers_ = {0, -1};
+  if (root["layers_owned"].get(layers) == simdjson::SUCCESS && layers.size() == 2) {
+    if (layers.at(0).get(layers_.first) || layers.at(1).get(layers_.last) || layers_.first < 0 ||
+        layers_.last >= num_layers) {
+      return DataLossError(endpoint_ + ": it states layers that the model has not");
+    }
+  }
+  return OkStatus();
+}
+
+Status RemotePart::Open() {
+  if (connection_.open()) return OkStatus();
+  PERGOLA_ASSIGN_OR_RETURN(connection_, FrameConnection::Connect(endpoint_, kConnectTimeout));
+  FrameHeader header;
+  std::vector<std::byte> payload;
+  std::string frame;
+  AppendBytesFrame({.kind = FrameKind::kStats}, "", &frame);
+  Status status = connection_.SetTimeout(expected_.timeout);
+  if (status.ok()) status = connection_.Send(frame);
+  if (status.ok()) status = connection_.Receive(&header, &payload);
+  if (status.ok() && header.kind != FrameKind::kStats) {
+    status = DataLossError("it does not answer with its stats");
+  }
+  if (status.ok()) {
+    status = Compare({reinterpret_cast<const char*>(payload.data()), payload.size()});
+    if (!status.ok()) connection_.Close();
+    return status;
+  }
+  connection_.Close();
+  return status.WithContext(endpoint_);
+}
+
+Status RemotePart::Send(std::string_view frame) {
+  PERGOLA_RETURN_IF_ERROR(Open());
+  times_.sent_bytes += frame.size();
+  ++times_.calls;
+  const Status status = connection_.Send(frame);
+  if (!status.ok()) connection_.Close();
+  return status.WithContext(endpoint_);
+}
+
+Status RemotePart::Receive(uint64_t id, FrameHeader* header, std::vector<std::byte>* payload) {
+  const auto start = Clock::now();
+  Status status = connection_.Receive(header, payload);
+  times_.waited += Clock::now() - start;
+  if (status.ok() && (!header->answer || header->request_id != id)) {
+    status = DataLossError("the answer is to another request");
+  }
+  if (!status.ok()) {
+    connection_.Close();
+    return status.WithContext(endpoint_);
+  }
+  times_.received_bytes += kFrameHeaderBytes + payload->size();
+  if (header->kind == FrameKind::kError) return StatusOfErrorFrame(*payload, endpoint_);
+  times_.computed += std::chrono::microseconds(header->time);
+  return OkStatus();
+}
+
+Status RemotePart::Call(std::string_view frame, uint64_t id, FrameHeader* header,
+                        std::vector<std::byte>* payload) {
+  Status status = Send(frame);
+  if (status.ok()) status = Receive(id, header, payload);
+  if (status.ok() || !IsTransient(status)) return status;
+  PERGOLA_RETURN_IF_ERROR(Send(frame));
+  return Receive(id, header, payload);
+}
+
+Result<std::unique_ptr<RemoteFfn>> RemoteFfn::Connect(const std::vector<std::string>& endpoints,
+                                                      const ExpectedPart& expected,
+                                                      PayloadType type) {
+  std::unique_ptr<RemoteFfn> remote(new RemoteFfn);
+  remote->type_ = type;
+  remote->num_layers_ = expected.num_layers;
+  remote->owners_.resize(static_cast<size_t>(expected.num_layers));
+  std::string failed;
+  for (const std::string& endpoint : endpoints) {
+    auto part = std::make_unique<RemotePart>(endpoint, expected);
+    const Status status = part->Open();
+    if (!status.ok() && !IsTransient(status)) return status;
+    if (!status.ok()) {
+      failed += "; " + status.message();
+      continue;
+    }
+    for (int64_t layer = part->layers().first; layer <= part->layers().last; ++layer) {
+      remote->owners_[static_cast<size_t>(layer)].push_back(part.get());
+    }
+    remote->parts_.push_back(std::move(part));
+  }
+  std::string missing;
+  for (int64_t layer = 0; layer < expected.num_layers; ++layer) {
+    if (!remote->owners_[static_cast<size_t>(layer)].empty()) continue;
+    missing += (missing.empty() ? "" : ", ") + std::to_string(layer);
+  }
+  if (missing.empty()) return remote;
+  return UnavailableError("no server has the feed-forward layers " + missing + failed);
+}
+
+Status RemoteFfn::Start(int64_t layer, ConstF32Matrix x, F32Matrix y) {
+  frame_.clear();
+  y_ = y;
+  id_ = next_id_++;
+  RemotePart& part = *owners_[static_cast<size_t>(layer)].front();
+  FrameHeader header{.kind = FrameKind::kFfn, .type = type_};
+  header.identity = part.identity();
+  header.request_id = id_;
+  header.argument = static_cast<uint32_t>(layer);
+  PERGOLA_RETURN_IF_ERROR(AppendRowsFrame(header, x, &frame_));
+  sent_ = part.Send(frame_);
+  return OkStatus();
+}
+
+Status RemoteFfn::Decode(const FrameHeader& header, int64_t layer, RemotePart& part) {
+  if (header.kind != FrameKind::kFfn || header.argument != static_cast<uint32_t>(layer)) {
+    return DataLossError(part.endpoint() + ": the answer is of another layer");
+  }
+  return DecodeRows(header, payload_, y_).WithContext(part.endpoint());
+}
+
+Status RemoteFfn::Finish(int64_t layer) {
+  RemotePart& part = *owners_[static_cast<size_t>(layer)].front();
+  FrameHeader header;
+  Status status = sent_;
+  if (status.ok()) status = part.Receive(id_, &header, &payload_);
+  if (status.ok()) return Decode(header, layer, part);
+  return IsTransient(status) ? CallAny(layer, status) : status;
+}
+
+// The owner in use, once more, then the others; who answers is in use from now on.
+Status RemoteFfn::CallAny(int64_t layer, const Status& why) {
+  std::vector<RemotePart*>& owners = owners_[static_cast<size_t>(layer)];
+  FrameHeader header;
+  std::string failed = why.message();
+  for (size_t index = 0; index < owners.size(); ++index) {
+    RemotePart& part = *owners[index];
+    Status status = part.Send(frame_);
+    if (status.ok()) status = part.Receive(id_, &header, &payload_);
+    if (status.ok()) {
+      std::rotate(owners.begin(), owners.begin() + static_cast<std::ptrdiff_t>(index),
+                  owners.end());
+      return Decode(header, layer, part);
+    }
+    if (!IsTransient(status)) return status;
+    failed += "; " + status.message();
+  }
+  return UnavailableError("feed-forward layer " + std::to_string(layer) +
+                          " cannot be computed: " + failed);
+}
+
+RemoteTimes RemoteFfn::times() {
+  RemoteTimes sum;
+  for (const auto& part : parts_) {
+    const RemoteTimes& each = part->times();
+    sum.waited += each.waited;
+    sum.computed += each.computed;
+    sum.sent_bytes += each.sent_bytes;
+    sum.received_bytes += each.received_bytes;
+    sum.calls += each.calls;
+  }
+  return sum;
+}
+
+Result<std::unique_ptr<RemoteEmbed>> RemoteEmbed::Connect(const std::string& endpoint,
+                                                          const ExpectedPart& expected) {
+  std::unique_ptr<RemoteEmbed> remote(new RemoteEmbed(endpoint, expected));
+  PERGOLA_RETURN_IF_ERROR(remote->part_.Open());
+  if (remote->part_.mode() == "embed-service") return remote;
+  return FailedPreconditionError(endpoint + " is a " + remote->part_.mode() +
+                                 ", expected an embed-service");
+}
+
+FrameHeader RemoteEmbed::Header(FrameKind kind) {
+  FrameHeader header{.kind = kind};
+  header.identity = part_.identity();
+  header.request_id = next_id_++;
+  return header;
+}
+
+Status RemoteEmbed::Call(const FrameHeader& request, FrameHeader* answer) {
+  PERGOLA_RETURN_IF_ERROR(part_.Call(frame_, request.request_id, answer, &payload_));
+  if (answer->kind == request.kind) return OkStatus();
+  return DataLossError(part_.endpoint() + ": the answer is of another kind");
+}
+
+Status RemoteEmbed::Embed(std::span<const int32_t> ids, F32Matrix rows) {
+  FrameHeader request = Header(FrameKind::kEmbed), answer;
+  request.rows = static_cast<uint32_t>(ids.size());
+  frame_.clear();
+  AppendBytesFrame(request, {reinterpret_cast<const char*>(ids.data()), ids.size_bytes()}, &frame_);
+  PERGOLA_RETURN_IF_ERROR(Call(request, &answer));
+  return DecodeRows(answer, payload_, rows).WithContext(part_.endpoint());
+}
+
+Result<engine::TopTokens> RemoteEmbed::Top(ConstF32Matrix residual, int64_t count) {
+  FrameHeader request = Header(FrameKind::kTop), answer;
+  request.type = PayloadType::kF32;
+  request.argument = static_cast<uint32_t>(count);
+  frame_.clear();
+  PERGOLA_RETURN_IF_ERROR(AppendRowsFrame(request, residual, &frame_));
+  PERGOLA_RETURN_IF_ERROR(Call(request, &answer));
+  engine::TopTokens top;
+  constexpr size_t kTokenBytes = sizeof(int32_t) + sizeof(float);
+  if (answer.type != PayloadType::kBytes || answer.width == 0 ||
+      payload_.size() != sizeof(double) + answer.width * kTokenBytes) {
+    return DataLossError(part_.endpoint() + ": a list of tokens has the wrong length");
+  }
+  std::memcpy(&top.log_sum_exp, payload_.data(), sizeof(double));
+  top.tokens.resize(answer.width);
+  for (size_t index = 0; index < top.tokens.size(); ++index) {
+    const std::byte* at = payload_.data() + sizeof(double) + index * kTokenBytes;
+    std::memcpy(&top.tokens[index].id, at, sizeof(int32_t));
+    std::memcpy(&top.tokens[index].logit, at + sizeof(int32_t), sizeof(float));
+  }
+  return top;
+}
+
+Status RemoteEmbed::Logits(ConstF32Matrix residual, std::span<float> logits) {
+  FrameHeader request = Header(FrameKind::kLogits), answer;
+  request.type = PayloadType::kF32;
+  frame_.clear();
+  PERGOLA_RETURN_IF_ERROR(AppendRowsFrame(request, residual, &frame_));
+  PERGOLA_RETURN_IF_ERROR(Call(request, &answer));
+  return DecodeRows(answer, payload_,
+                    F32Matrix(logits.data(), 1, static_cast<int64_t>(logits.size())))
+      .WithContext(part_.endpoint());
+}
+
+}  // namespace pergola::grid

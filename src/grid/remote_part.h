@@ -1,0 +1,132 @@
+// A client's view of parts of a language model on other machines: ports for engine::Generator.
+//
+//   PERGOLA_ASSIGN_OR_RETURN(auto ffn, RemoteFfn::Connect({"10.0.0.2:42700", "10.0.0.3:42700"},
+//   expected)); engine::Generator generator(model, {.embed = &embed, .ffn = ffn.get(), .head =
+//   &embed});
+//
+// A connection per server stays open. A call that fails is made again, once on a new connection and
+// then on every other server that has the part: all calls are idempotent. What a server states
+// about itself is compared when it is connected to: parts of different models, or of different
+// arithmetic, are never combined.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/generator.h"
+#include "grid/frame.h"
+#include "grid/frame_connection.h"
+#include "models/ffn_port.h"
+#include "models/ffn_stack.h"
+#include "pergola/status.h"
+
+namespace pergola::grid {
+
+// What a part must be; compared with its stats.
+struct ExpectedPart {
+  std::string identity;
+  std::string numeric_class;
+  int64_t hidden_size = 0;
+  int64_t num_layers = 0;
+  std::chrono::milliseconds timeout = std::chrono::seconds(5);
+};
+
+struct RemoteTimes {
+  std::chrono::nanoseconds waited{0};    // for answers, computing included
+  std::chrono::nanoseconds computed{0};  // there, as it says
+  uint64_t sent_bytes = 0;
+  uint64_t received_bytes = 0;
+  int64_t calls = 0;
+};
+
+// One server. Thread-confined.
+class RemotePart {
+ public:
+  RemotePart(std::string endpoint, ExpectedPart expected)
+      : endpoint_(std::move(endpoint)), expected_(std::move(expected)) {}
+
+  // Connects unless connected, and compares. UNAVAILABLE; FAILED_PRECONDITION with both values.
+  Status Open();
+  Status Send(std::string_view frame);
+  // The answer to the request `id`. An error frame becomes its Status.
+  Status Receive(uint64_t id, FrameHeader* header, std::vector<std::byte>* payload);
+  // Send and Receive, once more on a new connection if the first is gone.
+  Status Call(std::string_view frame, uint64_t id, FrameHeader* header,
+              std::vector<std::byte>* payload);
+
+  const std::string& endpoint() const { return endpoint_; }
+  const std::string& mode() const { return mode_; }             // after Open
+  const models::LayerRange& layers() const { return layers_; }  // after Open
+  ShortIdentity identity() const { return ShortIdentityOf(expected_.identity); }
+  RemoteTimes& times() { return times_; }
+
+ private:
+  Status Compare(std::string_view stats);
+
+  std::string endpoint_;
+  ExpectedPart expected_;
+  FrameConnection connection_;
+  std::string mode_;
+  models::LayerRange layers_ = {0, -1};
+  RemoteTimes times_;
+};
+
+// The feed-forward layers on one or more servers. Thread-confined.
+class RemoteFfn : public models::FfnPort {
+ public:
+  // Every layer must be with one of the servers: UNAVAILABLE naming those that are missing, or the
+  // servers that cannot be reached. Servers with the same layer stand in for each other.
+  static Result<std::unique_ptr<RemoteFfn>> Connect(const std::vector<std::string>& endpoints,
+                                                    const ExpectedPart& expected, PayloadType type);
+
+  Status Start(int64_t layer, ConstF32Matrix x, F32Matrix y) override;
+  Status Finish(int64_t layer) override;
+
+  RemoteTimes times();
+
+ private:
+  RemoteFfn() = default;
+  Status Decode(const FrameHeader& header, int64_t layer, RemotePart& part);
+  Status CallAny(int64_t layer, const Status& why);
+
+  std::vector<std::unique_ptr<RemotePart>> parts_;
+  std::vector<std::vector<RemotePart*>> owners_;  // of each layer, the one in use first
+  int64_t num_layers_ = 0;
+  PayloadType type_ = PayloadType::kF32;
+  uint64_t next_id_ = 1;
+  // The call under way.
+  std::string frame_;
+  uint64_t id_ = 0;
+  F32Matrix y_;
+  Status sent_;
+  std::vector<std::byte> payload_;
+};
+
+// The embedding table and the projection on a server. Thread-confined.
+class RemoteEmbed : public engine::EmbedPort, public engine::HeadPort {
+ public:
+  static Result<std::unique_ptr<RemoteEmbed>> Connect(const std::string& endpoint,
+                                                      const ExpectedPart& expected);
+
+  Status Embed(std::span<const int32_t> ids, F32Matrix rows) override;
+  Result<engine::TopTokens> Top(ConstF32Matrix residual, int64_t count) override;
+  Status Logits(ConstF32Matrix residual, std::span<float> logits) override;
+
+  RemoteTimes times() { return part_.times(); }
+
+ private:
+  RemoteEmbed(const std::string& endpoint, const ExpectedPart& expected)
+      : part_(endpoint, expected) {}
+  FrameHeader Header(FrameKind kind);
+  Status Call(const FrameHeader& request, FrameHeader* answer);
+
+  RemotePart part_;
+  uint64_t next_id_ = 1;
+  std::string frame_;
+  std::vector<std::byte> payload_;
+};
+
+}  // namespace pergola::grid
