@@ -46,7 +46,7 @@ MORE_TEXTS = [
     "x1y22z333", "!!! ??? ... a.b,c;d", "HelloWorld helloWorld HTTPServer XMLHttp2", "  leading and trailing   ", "\u4e2d\u6587\u3002\u65e5\u672c\u8a9e\u3001\u30c6\u30b9\u30c8",
     "\u0928\u092e\u0938\u094d\u0924\u0947 \u0926\u0941\u0928\u093f\u092f\u093e", "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35", "\u01c5ungla \u01c5\u01c5 \u02b0a \u00aa", "a/b//c /// \n/", "$100 + 50% = ~^|",
     "\u00b2\u00bd\u2167 \u0663", "e\u0301 e\u0301\u0301 \u0301x \u0301\u0302", "if (x == 1) {\n\treturn y[0];\n}\n", "\u200b\u200d\ufeff", "\u1e9b\u0323 \u0344",
-    "The caf\u00e9 123", "The  hello\n\nworld", "hel hello hell  york new york",
+    "a <mask> \n ", "<mask>\n", "The caf\u00e9 123", "The  hello\n\nworld", "hel hello hell  york new york",
 ]
 TINY = ("qwen3-embed", "qwen3-bidir", "llama", "llama-spm-rope3", "roberta", "modernbert", "nomic-bert", "xlm-roberta",
         "xlm-roberta-reranker")
@@ -339,7 +339,9 @@ def main():
     for model in ("bert", "bert-cls", "mpnet", "gemma3-embed"):
         write("tiny-" + model, Tokenizer.from_file(str(golden / "tiny" / model / "tokenizer.json")))
     TEXTS.extend(MORE_TEXTS)  # for what came later
-    for name, tokenizer in (*byte_level_tokenizers(), *unigram_tokenizers()):
+    rstrip = bert(added=(AddedToken("<mask>", lstrip=True, rstrip=True, normalized=False, special=True),
+                         AddedToken("\n", normalized=False)))
+    for name, tokenizer in (*byte_level_tokenizers(), *unigram_tokenizers(), ("bert_rstrip_newline", rstrip)):
         (folder / f"{name}.json").write_text(tokenizer.to_str(), encoding="utf-8")
         write(name, tokenizer)
     for model in TINY:

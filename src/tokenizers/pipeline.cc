@@ -170,7 +170,8 @@ Status PipelineTokenizer::RunFrom(std::string_view text, size_t begin, size_t en
   size_t section = begin;  // start of the text, or the end of the last added token
   bool shifted = false;    // the section must not be cut: see Normalizer::ShiftsOffsets
   size_t step = kChunkBytes;
-  while (from < text.size()) {
+  // Tokens are also found in white space that the token before them took, even at the end.
+  while (std::min(from, scan) < text.size()) {
     if (run->ids.size() >= enough) {
       run->complete = false;
       return OkStatus();
