@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "formats/slice.h"
 #include "hub/puller.h"
 #include "hub/registry.h"
 
@@ -14,7 +15,7 @@ bool IsModelFolder(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(path, error) &&
          (fs::exists(path / "config.json", error) || fs::exists(path / "modules.json", error) ||
-          fs::exists(path / "adapter_config.json", error));
+          fs::exists(path / "adapter_config.json", error) || formats::IsSlice(path.string()));
 }
 
 bool LooksLikePath(const std::string& model) {

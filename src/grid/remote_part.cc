@@ -101,6 +101,7 @@ Status RemotePart::Open() {
 
 Status RemotePart::Send(std::string_view frame) {
   PERGOLA_RETURN_IF_ERROR(Open());
+  sent_at_ = Clock::now();
   times_.sent_bytes += frame.size();
   ++times_.calls;
   const Status status = connection_.Send(frame);
@@ -109,9 +110,8 @@ Status RemotePart::Send(std::string_view frame) {
 }
 
 Status RemotePart::Receive(uint64_t id, FrameHeader* header, std::vector<std::byte>* payload) {
-  const auto start = Clock::now();
   Status status = connection_.Receive(header, payload);
-  times_.waited += Clock::now() - start;
+  times_.waited += Clock::now() - sent_at_;
   if (status.ok() && (!header->answer || header->request_id != id)) {
     status = DataLossError("the answer is to another request");
   }

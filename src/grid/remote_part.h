@@ -35,7 +35,7 @@ struct ExpectedPart {
 };
 
 struct RemoteTimes {
-  std::chrono::nanoseconds waited{0};    // for answers, computing included
+  std::chrono::nanoseconds waited{0};    // from sending to the answer, computing included
   std::chrono::nanoseconds computed{0};  // there, as it says
   uint64_t sent_bytes = 0;
   uint64_t received_bytes = 0;
@@ -72,6 +72,7 @@ class RemotePart {
   std::string mode_;
   models::LayerRange layers_ = {0, -1};
   RemoteTimes times_;
+  std::chrono::steady_clock::time_point sent_at_;
 };
 
 // The feed-forward layers on one or more servers. Thread-confined.

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""A split model as processes on loopback: slices, servers, and a client that has only attention.
+
+  split_test.py PERGOLA GOLDEN_TINY
+
+The whole model's folder is out of the client's reach, the tokens must be those of the whole model; one of
+two servers of the same layers is killed in between.
+"""
+
+import json
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+
+class Server:
+    """A part, started; `url` is where it answers."""
+
+    def __init__(self, pergola, *args):
+        # The test ends this process by its id; what it says comes on stderr.
+        self.process = subprocess.Popen([pergola, "serve", "--frame-port", "0", "--threads", "1", *args],
+                                        stderr=subprocess.PIPE, text=True)
+        said = ""
+        for line in self.process.stderr:
+            said += line
+            if line == "Ready.\n":
+                self.url = re.search(r"pergola://\S+", said).group(0)
+                return
+        raise AssertionError(said)
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        code = self.process.wait(timeout=10)
+        self.process.stderr.close()
+        return code
+
+
+def run(*args, code=0):
+    done = subprocess.run([str(arg) for arg in args], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == code, (args, done.returncode, done.stderr)
+    return done
+
+
+def check_slices(pergola, model, folder):
+    run(pergola, "slice", model, "--part", "all", "--dry-run", "-o", folder / "nothing")
+    assert not (folder / "nothing").exists()
+    run(pergola, "slice", model, "--part", "all", "-o", folder / "all")
+    run(pergola, "slice", model, "--part", "ffn", "--layers", "0-1", "-o", folder / "low")
+    run(pergola, "slice", model, "--part", "ffn", "--layers", "2-2", "-o", folder / "high")
+    failed = run(pergola, "slice", model, "--part", "ffn", "-o", folder / "low", code=1)
+    assert "already there" in failed.stderr
+    run(pergola, "slice", model, "--part", "ffn", "--layers", "1-99", "-o", folder / "far", code=1)
+    # What is damaged or missing is named.
+    path = folder / "low" / "ffn.gguf"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    failed = run(pergola, "serve", "--role", "ffn", "--model", folder / "low", "--frame-port", "0", code=1)
+    assert "ffn.gguf has" in failed.stderr, failed.stderr
+    path.write_bytes(whole)
+
+
+def check_model(pergola, golden, name, folder):
+    model = golden / name
+    check_slices(pergola, model, folder)
+    texts = json.loads((model / "golden.json").read_text())["texts"][:6]
+    prompts = folder / "prompts.jsonl"
+    prompts.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    ask = ("--input", prompts, "--json", "--max-tokens", "16", "--ignore-end", "--threads", "1")
+    local = run(pergola, "predict", "--model", model, *ask).stdout
+    servers = [Server(pergola, "--role", "embed", "--model", folder / "all" / "embed"),
+               Server(pergola, "--role", "ffn", "--model", folder / "low"),
+               Server(pergola, "--role", "ffn", "--model", folder / "low"),
+               Server(pergola, "--role", "ffn", "--model", folder / "high")]
+    embed, low, spare, high = servers
+    try:
+        def split(*ffn, code=0):
+            return run(pergola, "predict", "--model", folder / "all" / "client", "--attention-only", "--embed",
+                       embed.url, "--ffn", ",".join(each.url for each in ffn), *ask, code=code)
+        assert split(low, high, spare).stdout == local
+        # Killed without a word: the other one with the same layers answers.
+        low.stop(signal.SIGKILL)
+        assert split(low, high, spare).stdout == local
+        failed = split(spare, code=4)
+        assert "no server has the feed-forward layers 2" in failed.stderr, failed.stderr
+        other = next(each for each in ("llama", "qwen3-causal") if each != name)
+        failed = run(pergola, "predict", "--model", golden / other, "--ffn", f"{spare.url},{high.url}", "--prompt",
+                     "a", code=4)
+        assert "identity" in failed.stderr, failed.stderr
+        for server in (embed, spare, high):
+            assert server.stop() == 0
+            servers.remove(server)
+    finally:
+        for server in servers:
+            if server.process.poll() is None:
+                server.stop(signal.SIGKILL)
+
+
+def main():
+    pergola, golden = sys.argv[1], pathlib.Path(sys.argv[2])
+    for name in ("llama", "qwen3-causal"):
+        with tempfile.TemporaryDirectory() as temp:
+            check_model(pergola, golden, name, pathlib.Path(temp))
+    print("ok")
+
+
+if __name__ == "__main__":
+    main()
