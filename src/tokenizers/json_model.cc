@@ -2,6 +2,8 @@
 #include <simdjson.h>
 
 #include <array>
+#include <charconv>
+#include <cstdlib>
 #include <limits>
 #include <span>
 #include <utility>
@@ -61,6 +63,32 @@ Result<std::unique_ptr<TokenModel>> ParseWordPiece(const JsonElement& model,
   return std::unique_ptr<TokenModel>(std::move(word_piece));
 }
 
+// `value` as the reference library's JSON parser reads its shortest decimal form, which is not
+// always to the nearest double: all digits as an integer, then one division or multiplication by a
+// power of ten. Scores must be equal to the bit where two ways to cut a word are equally good.
+double AsReferenceReads(double value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof(text), value, std::chars_format::scientific);
+  uint64_t digits = 0;
+  int exponent = 0;
+  const char* at = text;
+  for (bool decimals = false; at < end.ptr && *at != 'e'; ++at) {
+    if (*at == '.') decimals = true;
+    if (*at < '0' || *at > '9') continue;
+    digits = digits * 10 + static_cast<uint64_t>(*at - '0');
+    if (decimals) --exponent;
+  }
+  int shift = 0;
+  if (at + 2 < end.ptr) std::from_chars(at + 2, end.ptr, shift);
+  exponent += at + 1 < end.ptr && at[1] == '-' ? -shift : shift;
+  double power = 1;
+  if (std::abs(exponent) > 22) return value;  // powers beyond are no doubles
+  for (int i = 0; i < std::abs(exponent); ++i) power *= 10;
+  const auto integer = static_cast<double>(digits);
+  const double result = exponent < 0 ? integer / power : integer * power;
+  return value < 0 ? -result : result;
+}
+
 // vocab: [["<s>", 0.0], ...]
 Result<std::unique_ptr<TokenModel>> ParseUnigram(const JsonElement& model,
                                                  const std::string& place) {
@@ -88,7 +116,7 @@ Result<std::unique_ptr<TokenModel>> ParseUnigram(const JsonElement& model,
                                   "] is not a piece and its score");
     }
     pieces.push_back({piece, static_cast<int64_t>(pieces.size())});
-    scores.push_back(score);
+    scores.push_back(AsReferenceReads(score));
     num_bytes += piece.size();
   }
   Vocabulary vocabulary;
