@@ -1,5 +1,5 @@
 // libFuzzer target: any bytes as a text for tokenizers of tests/golden/tiny, one of each kind;
-// PERGOLA_TEST_DATA is the tests folder. Run it on tests/fuzz/corpus/tokenizer_text.
+// PERGOLA_TEST_DATA is the tests folder. Run it on tests/fuzz/corpus/tokenizer_encode.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
