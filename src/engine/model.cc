@@ -39,7 +39,8 @@ Result<std::unique_ptr<Model>> Model::Load(const std::string& path, const ModelO
   const ThreadPool::Pass pass(model->ops_->threads());  // weights are repacked in parallel
   PERGOLA_ASSIGN_OR_RETURN(
       model->encoder_, models::LoadEncoder(model->config_, *model->source_, *model->ops_, linear));
-  PERGOLA_RETURN_IF_ERROR(model->LoadHeads(linear));
+  // Heads as they are: they cost little, being computed per sequence, and magnify what is rounded.
+  PERGOLA_RETURN_IF_ERROR(model->LoadHeads({.activations = options.activations}));
   if (static_cast<int64_t>(model->tokenizer_->num_added_tokens(false)) >=
       model->pipeline_.max_tokens) {
     return InvalidArgumentError(path + ": a limit of " +
