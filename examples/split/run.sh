@@ -29,7 +29,7 @@ serve() {
     kill -0 $! 2>/dev/null || { cat "$log" >&2; exit 1; }
     sleep 0.1
   done
-  url=$(sed -n 's/^listening on //p' "$log")
+  url=$(sed -n "s/^listening on \(pergola:.*\)/\1/p" "$log")
 }
 
 "$pergola" slice "$model" --part embed -o "$folder/embed"
@@ -39,7 +39,7 @@ half=$((layers / 2))
 "$pergola" slice "$model" --part ffn --layers "0-$((half - 1))" -o "$folder/low"
 "$pergola" slice "$model" --part ffn --layers "$half-$((layers - 1))" -o "$folder/high"
 
-serve embed --role embed --model "$folder/embed"
+serve embed --role embed --port 0 --model "$folder/embed"
 embed=$url
 serve low --role ffn --model "$folder/low"
 ffn=$url

@@ -206,9 +206,8 @@ int ServeUntilStopped(const ServeFlags& flags, SignalWaiter& signals, gateway::H
 
 int RunServe(const ServeFlags& flags) {
   if (!flags.part.role.empty()) {
-    return ServePart({flags.part, flags.models.front(),
-                      flags.server.hosts.empty() ? "127.0.0.1" : flags.server.hosts.front(),
-                      flags.offline, flags.threads, flags.activations == "f32"});
+    return ServePart({flags.part, flags.models.front(), flags.server, flags.offline, flags.threads,
+                      flags.activations == "f32"});
   }
   ReturnLargeBlocks();   // request bodies and answers come and go in bursts
   SignalWaiter signals;  // before any thread

@@ -1,5 +1,6 @@
 #include "cli/serve_part.h"
 
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "cli/pull_display.h"
 #include "cli/status_exit.h"
 #include "core/signals.h"
+#include "gateway/split_routes.h"
 #include "grid/frame_server.h"
 #include "grid/part_service.h"
 #include "hub/hub_config.h"
@@ -17,7 +19,7 @@
 namespace pergola::cli {
 namespace {
 
-Result<std::unique_ptr<grid::PartService>> LoadPart(const PartServerFlags& flags) {
+Result<std::shared_ptr<grid::PartService>> LoadPart(const PartServerFlags& flags) {
   grid::PartOptions options;
   options.role = flags.part.role == "ffn" ? grid::Role::kFfn : grid::Role::kEmbed;
   if (!flags.part.layers.empty()) {
@@ -31,7 +33,9 @@ Result<std::unique_ptr<grid::PartService>> LoadPart(const PartServerFlags& flags
   const Result<ModelLocation> location = ResolveModel(flags.model, hub, display);
   display.Finish();
   if (!location.ok()) return location.status();
-  return grid::PartService::Load(location->path.string(), options);
+  PERGOLA_ASSIGN_OR_RETURN(std::unique_ptr<grid::PartService> part,
+                           grid::PartService::Load(location->path.string(), options));
+  return std::shared_ptr<grid::PartService>(std::move(part));  // second owner: the HTTP routes
 }
 
 void PrintFacts(const grid::PartFacts& facts, const std::string& host, int port) {
@@ -53,14 +57,26 @@ int ServePart(const PartServerFlags& flags) {
   auto part = LoadPart(flags);
   if (!part.ok()) return Fail(part.status());
   grid::PartService& service = **part;
+  const std::string host = flags.http.hosts.empty() ? "127.0.0.1" : flags.http.hosts.front();
   auto server = grid::FrameServer::Start(
-      {.host = flags.host, .port = flags.part.frame_port},
+      {.host = host, .port = flags.part.frame_port},
       [&service](const grid::FrameHeader& request, std::span<const std::byte> payload,
                  std::string* answer) { return service.Handle(request, payload, answer); });
   if (!server.ok()) return Fail(server.status());
-  PrintFacts(service.facts(), flags.host, (*server)->port());
+  std::unique_ptr<gateway::HttpServer> http;
+  if (flags.part.role == "embed") {
+    auto routes = std::make_shared<gateway::SplitRoutes>(*part, !flags.http.api_key_file.empty());
+    auto started = gateway::HttpServer::Start(flags.http, std::move(routes));
+    if (!started.ok()) return Fail(started.status());
+    http = std::move(*started);
+    for (const std::string& address : http->addresses()) {
+      std::fprintf(stderr, "listening on %s\n", address.c_str());
+    }
+  }
+  PrintFacts(service.facts(), host, (*server)->port());
   while (signals.Wait() == Signal::kReload) {
   }
+  if (http) http->Drain(std::chrono::seconds(5));
   return kExitOk;
 }
 

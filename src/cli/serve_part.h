@@ -1,7 +1,10 @@
-// `pergola serve --role ...`: one part of a language model, answering frames.
+// `pergola serve --role ...`: one part of a language model, answering frames, and an embed
+// part HTTP too.
 #pragma once
 
 #include <string>
+
+#include "gateway/http_server.h"
 
 namespace pergola::cli {
 
@@ -14,7 +17,7 @@ struct PartFlags {
 struct PartServerFlags {
   PartFlags part;
   std::string model;
-  std::string host = "127.0.0.1";
+  gateway::HttpServerOptions http;  // of an embed part; the first of its hosts is the frames' too
   bool offline = false;
   int threads = 0;
   bool reference = false;  // quantised weights are widened

@@ -68,6 +68,7 @@ class HttpHandler {
     bool needs_auth = true;
     bool takes_body = false;
     bool form_content_type_ok = false;  // plain `curl -d` is accepted here
+    std::string other_media_type;       // of bodies that are accepted besides JSON; empty: none
     // Template of the route for metrics and logs, "/v1/models/{id}"; few values. Empty: not known.
     std::string route;
   };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "core/check.h"
@@ -199,6 +200,13 @@ int64_t JsonValue::integer() const {
   const auto error = ToElement(element_).get(value);
   PERGOLA_DCHECK(!error);
   return error ? 0 : value;
+}
+
+double JsonValue::number() const {
+  double value = 0;
+  const auto error = ToElement(element_).get(value);
+  // A number that no 64-bit type holds.
+  return error ? std::numeric_limits<double>::infinity() : value;
 }
 
 std::string_view JsonValue::string() const {

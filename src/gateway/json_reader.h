@@ -34,6 +34,7 @@ class JsonValue {
   // Each only for its kind. kInteger is what int64 holds and is written without '.' and exponent.
   bool boolean() const;
   int64_t integer() const;
+  double number() const;  // kNumber; infinite where no double holds it
   std::string_view string() const;
   // Items of a list, O(1) up to 16 million.
   size_t size() const;

@@ -132,7 +132,10 @@ std::optional<HttpResponse> RequestGate::CheckContent(const HttpHead& head,
     const std::string_view media_type = MediaType(*type);
     const bool form = decision->route.form_content_type_ok &&
                       EqualsIgnoringCase(media_type, "application/x-www-form-urlencoded");
-    if (!form && !EqualsIgnoringCase(media_type, "application/json")) {
+    // Exactly: a binary body read as something else would be garbage.
+    const std::string& other = decision->route.other_media_type;
+    const bool binary = !other.empty() && media_type == other;
+    if (!form && !binary && !EqualsIgnoringCase(media_type, "application/json")) {
       return Error(
           head.path, 415,
           "Content-Type '" + Printable(*type) + "' is not understood here; send application/json");

@@ -146,22 +146,85 @@ Status PartService::Embed(const FrameHeader& request, std::span<const std::byte>
   if (RowsBytes(PayloadType::kF32, count, static_cast<uint64_t>(width)) > kMaxPayloadBytes) {
     return InvalidArgumentError(std::to_string(count) + " rows are more than a frame holds");
   }
+  std::vector<int32_t> ids(count);
+  std::memcpy(ids.data(), payload.data(), payload.size());
   std::vector<float> rows(count * static_cast<size_t>(width));
-  for (size_t index = 0; index < count; ++index) {
-    int32_t id;
-    std::memcpy(&id, payload.data() + index * sizeof id, sizeof id);
-    if (id < 0 || id >= table_.rows()) {
-      return InvalidArgumentError("token id " + std::to_string(id) +
-                                  " is outside the vocabulary of " + std::to_string(table_.rows()));
-    }
-    float* row = rows.data() + index * static_cast<size_t>(width);
-    kernels::DequantiseRow(table_.dtype, table_.row(id), width, row);
-    for (int64_t i = 0; i < width; ++i) row[i] *= facts_.embed_scale;
-  }
+  PERGOLA_RETURN_IF_ERROR(EmbedRows(ids, rows));
   header.type = PayloadType::kF32;
   header.time = MicrosecondsSince(start);
   return AppendRowsFrame(header, ConstF32Matrix(rows.data(), static_cast<int64_t>(count), width),
                          answer);
+}
+
+Status PartService::EmbedRows(std::span<const int32_t> ids, std::span<float> rows) {
+  if (table_.data == nullptr) return FailedPreconditionError("this part holds no embedding table");
+  const int64_t width = table_.cols();
+  for (size_t index = 0; index < ids.size(); ++index) {
+    if (ids[index] < 0 || ids[index] >= table_.rows()) {
+      return InvalidArgumentError("token id " + std::to_string(ids[index]) +
+                                  " is outside the vocabulary of " + std::to_string(table_.rows()));
+    }
+    float* row = rows.data() + index * static_cast<size_t>(width);
+    kernels::DequantiseRow(table_.dtype, table_.row(ids[index]), width, row);
+    for (int64_t i = 0; i < width; ++i) row[i] *= facts_.embed_scale;
+  }
+  return OkStatus();
+}
+
+Status PartService::ComputeLogits(std::span<const float> residuals, std::span<float> logits) {
+  if (table_.data == nullptr) return FailedPreconditionError("this part holds no projection");
+  const int64_t rows = static_cast<int64_t>(residuals.size()) / facts_.hidden_size;
+  const std::lock_guard lock(engine_mutex_);
+  const ThreadPool::Pass pass(ops_->threads());
+  PERGOLA_RETURN_IF_ERROR(PrepareHead());
+  head_->Apply(*ops_, workspace_, ConstF32Matrix(residuals.data(), rows, facts_.hidden_size),
+               F32Matrix(logits.data(), rows, facts_.vocab_size));
+  return OkStatus();
+}
+
+Result<std::vector<std::vector<service::TokenChance>>> PartService::TopTokens(
+    std::span<const float> residuals, int64_t count, float temperature) {
+  const auto vocab = static_cast<size_t>(facts_.vocab_size);
+  const size_t rows = residuals.size() / static_cast<size_t>(facts_.hidden_size);
+  std::vector<float> logits(rows * vocab);
+  PERGOLA_RETURN_IF_ERROR(ComputeLogits(residuals, logits));
+  PERGOLA_ASSIGN_OR_RETURN(const tokenizers::Tokenizer* tokenizer, LoadedTokenizer());
+  std::vector<std::vector<service::TokenChance>> chances(rows);
+  for (size_t row = 0; row < rows; ++row) {
+    const bool best = temperature <= 0;
+    const auto top = engine::SelectTop(std::span(logits).subspan(row * vocab, vocab),
+                                       best ? 1 : count, best ? 1.0f : temperature);
+    for (size_t index = 0; index < top.tokens.size(); ++index) {
+      const int32_t id = top.tokens[index].id;
+      Result<std::string> text = tokenizer->Decode(std::span(&id, 1), false);
+      chances[row].push_back({id, text.ok() ? std::move(*text) : std::string(),
+                              best ? 1.0 : top.Probability(index, temperature)});
+    }
+  }
+  return chances;
+}
+
+Result<const tokenizers::Tokenizer*> PartService::LoadedTokenizer() {
+  const std::lock_guard lock(tokenizer_mutex_);
+  if (tokenizer_ == nullptr) {
+    PERGOLA_ASSIGN_OR_RETURN(tokenizer_, engine::LoadTokenizer(checkpoint_));
+  }
+  return tokenizer_.get();
+}
+
+Result<std::vector<int32_t>> PartService::EncodeText(std::string_view text,
+                                                     bool add_special_tokens) {
+  PERGOLA_ASSIGN_OR_RETURN(const tokenizers::Tokenizer* tokenizer, LoadedTokenizer());
+  tokenizers::Encoding encoding;
+  tokenizers::EncodeOptions options;
+  options.add_special_tokens = add_special_tokens;
+  PERGOLA_RETURN_IF_ERROR(tokenizer->Encode(text, options, &encoding));
+  return encoding.ids;
+}
+
+Result<std::string> PartService::DecodeIds(std::span<const int32_t> ids, bool skip_special_tokens) {
+  PERGOLA_ASSIGN_OR_RETURN(const tokenizers::Tokenizer* tokenizer, LoadedTokenizer());
+  return tokenizer->Decode(ids, skip_special_tokens);
 }
 
 Status PartService::Ffn(const FrameHeader& request, std::span<const std::byte> payload,
@@ -264,12 +327,7 @@ Status PartService::Logits(const FrameHeader& request, std::span<const std::byte
   const auto start = Clock::now();
   std::vector<float> logits(static_cast<size_t>(facts_.vocab_size));
   const F32Matrix out(logits.data(), 1, facts_.vocab_size);
-  {
-    const std::lock_guard lock(engine_mutex_);
-    const ThreadPool::Pass pass(ops_->threads());
-    PERGOLA_RETURN_IF_ERROR(PrepareHead());
-    head_->Apply(*ops_, workspace_, row, out);
-  }
+  PERGOLA_RETURN_IF_ERROR(ComputeLogits(residual, logits));
   if (whole) {
     header.time = MicrosecondsSince(start);
     return AppendRowsFrame(header, out, answer);

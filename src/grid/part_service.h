@@ -25,6 +25,8 @@
 #include "models/vocabulary_head.h"
 #include "models/workspace.h"
 #include "pergola/status.h"
+#include "service/split_service.h"
+#include "tokenizers/tokenizer.h"
 
 namespace pergola::grid {
 
@@ -54,7 +56,7 @@ struct PartFacts {
 };
 
 // Thread-safe.
-class PartService {
+class PartService : public service::SplitService {
  public:
   // `path`: a slice, or a whole model (whose identity takes reading all of it). Errors name file
   // or tensor. The projection is prepared at the first request for logits.
@@ -63,7 +65,20 @@ class PartService {
 
   const PartFacts& facts() const { return facts_; }
   // The facts and counters as a JSON object (contract of GET /v1/stats).
-  std::string StatsJson() const;
+  std::string StatsJson() const override;
+
+  // Of an embed part; FAILED_PRECONDITION from another.
+  int64_t hidden_size() const override { return facts_.hidden_size; }
+  int64_t vocab_size() const override { return facts_.vocab_size; }
+  const std::string& model_identity() const override { return facts_.identity; }
+  Status EmbedRows(std::span<const int32_t> ids, std::span<float> rows) override;
+  Status ComputeLogits(std::span<const float> residuals, std::span<float> logits) override;
+  Result<std::vector<std::vector<service::TokenChance>>> TopTokens(std::span<const float> residuals,
+                                                                   int64_t count,
+                                                                   float temperature) override;
+  // The tokenizer is loaded at the first call of these two or of TopTokens.
+  Result<std::vector<int32_t>> EncodeText(std::string_view text, bool add_special_tokens) override;
+  Result<std::string> DecodeIds(std::span<const int32_t> ids, bool skip_special_tokens) override;
 
   // A FrameHandler. INVALID_ARGUMENT for ids, widths or layers that are not the part's;
   // FAILED_PRECONDITION for another identity; UNIMPLEMENTED for a kind that is another part's.
@@ -87,6 +102,7 @@ class PartService {
   Status Logits(const FrameHeader& request, std::span<const std::byte> payload, FrameHeader header,
                 std::string* answer);
   Status PrepareHead();
+  Result<const tokenizers::Tokenizer*> LoadedTokenizer();
   void RunJob(Job& job);
   void RunTogether(std::span<Job* const> jobs);
 
@@ -102,6 +118,9 @@ class PartService {
   models::Workspace workspace_;
   std::optional<models::VocabularyHead> head_;
   std::vector<float> joined_;
+
+  std::mutex tokenizer_mutex_;  // guards the next
+  std::unique_ptr<tokenizers::Tokenizer> tokenizer_;
 
   std::mutex queue_mutex_;  // guards the next two
   std::condition_variable changed_;

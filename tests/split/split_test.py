@@ -70,7 +70,7 @@ def check_model(pergola, golden, name, folder):
     prompts.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     ask = ("--input", prompts, "--json", "--max-tokens", "16", "--ignore-end", "--threads", "1")
     local = run(pergola, "predict", "--model", model, *ask).stdout
-    servers = [Server(pergola, "--role", "embed", "--model", folder / "all" / "embed"),
+    servers = [Server(pergola, "--role", "embed", "--port", "0", "--model", folder / "all" / "embed"),
                Server(pergola, "--role", "ffn", "--model", folder / "low"),
                Server(pergola, "--role", "ffn", "--model", folder / "low"),
                Server(pergola, "--role", "ffn", "--model", folder / "high")]

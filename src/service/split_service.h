@@ -1,0 +1,49 @@
+// The embedding table and the vocabulary projection of a language model, as whoever answers HTTP
+// sees them: plain types, no engine.
+//
+// Letters: D model width, V vocabulary.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pergola/status.h"
+
+namespace pergola::service {
+
+struct TokenChance {
+  int32_t id = 0;
+  std::string text;
+  double probability = 0;
+};
+
+// Thread-safe. Calls compute and may wait: not for network threads.
+class SplitService {
+ public:
+  virtual ~SplitService() = default;
+
+  virtual int64_t hidden_size() const = 0;                // D
+  virtual int64_t vocab_size() const = 0;                 // V
+  virtual const std::string& model_identity() const = 0;  // 64 hexadecimal digits
+  // A JSON object: what the part is and has done.
+  virtual std::string StatsJson() const = 0;
+
+  //   rows  f32 [ids, D]  written: scaled as the model wants them
+  // INVALID_ARGUMENT naming an id outside the vocabulary.
+  virtual Status EmbedRows(std::span<const int32_t> ids, std::span<float> rows) = 0;
+  //   residuals  f32 [rows, D]  read: before the final norm
+  //   logits     f32 [rows, V]  written
+  virtual Status ComputeLogits(std::span<const float> residuals, std::span<float> logits) = 0;
+  // The best `count` tokens of each row, best first; temperature 0: one, with probability 1.
+  virtual Result<std::vector<std::vector<TokenChance>>> TopTokens(std::span<const float> residuals,
+                                                                  int64_t count,
+                                                                  float temperature) = 0;
+  virtual Result<std::vector<int32_t>> EncodeText(std::string_view text,
+                                                  bool add_special_tokens) = 0;
+  virtual Result<std::string> DecodeIds(std::span<const int32_t> ids, bool skip_special_tokens) = 0;
+};
+
+}  // namespace pergola::service
