@@ -47,22 +47,6 @@ Status CheckSequence(const Sequence& sequence, const service::ModelInfo& info) {
 
 }  // namespace
 
-// What one request may take of SchedulerOptions::max_promised_bytes, until its rows are let go.
-class Scheduler::Promise {
- public:
-  Promise(std::shared_ptr<std::atomic<int64_t>> total, int64_t bytes)
-      : total_(std::move(total)), bytes_(bytes) {
-    total_->fetch_add(bytes_, std::memory_order_relaxed);
-  }
-  ~Promise() { total_->fetch_sub(bytes_, std::memory_order_relaxed); }
-  Promise(const Promise&) = delete;
-  Promise& operator=(const Promise&) = delete;
-
- private:
-  const std::shared_ptr<std::atomic<int64_t>> total_;
-  const int64_t bytes_;
-};
-
 // State of one request; guarded by the scheduler's mutex until it is finished.
 struct Scheduler::Request {
   service::InferenceCallback done;
@@ -92,7 +76,8 @@ Scheduler::Scheduler(service::ModelInfo info, std::unique_ptr<engine::Runner> ru
     : info_(std::move(info)),
       runner_(std::move(runner)),
       options_(options),
-      cache_(options.cache_bytes) {
+      cache_(options.cache_bytes),
+      promised_(options.max_promised_bytes) {
   if (options_.batching.step_tokens <= 0) options_.batching.step_tokens = runner_->step_tokens();
   engine_thread_ = std::thread([this] { EngineLoop(); });
 }
@@ -142,20 +127,8 @@ Status Scheduler::Validate(const service::InferenceRequest& request) const {
   return OkStatus();
 }
 
-Status Scheduler::Admit(int64_t tokens, int64_t bytes) const {
+Status Scheduler::Admit(int64_t tokens) const {
   if (!accepting_) return UnavailableError("the server is shutting down");
-  constexpr int64_t kSmallBytes = 1 << 20;
-  const int64_t all = options_.max_promised_bytes;
-  const int64_t limit = bytes <= kSmallBytes ? all : all - all / 8;
-  if (bytes > limit) {
-    return InvalidArgumentError("the answer would take " + Number(bytes) + " bytes, the limit is " +
-                                Number(limit));
-  }
-  const int64_t promised = promised_bytes_->load(std::memory_order_relaxed);
-  if (bytes > limit - promised) {
-    return ResourceExhaustedError(Number(promised) + " bytes of answers are promised, " +
-                                  Number(bytes) + " more exceed the limit of " + Number(limit));
-  }
   if (queued_tokens_ > 0 && queued_tokens_ + tokens > options_.max_queued_tokens) {
     return ResourceExhaustedError(Number(queued_tokens_) + " tokens are queued, " + Number(tokens) +
                                   " more exceed the limit of " +
@@ -175,24 +148,22 @@ std::shared_ptr<Scheduler::Request> Scheduler::Enqueue(service::InferenceRequest
   state->outputs = request.outputs;
   state->priority = request.priority;
   int64_t tokens = 0;
-  int64_t values = 0;
-  for (const Sequence& sequence : request.sequences) {
-    tokens += sequence.tokens();
-    for (const OutputKind kind : kOutputKinds) {
-      if (request.outputs.Has(kind)) values += sequence.rows(kind) * info_.width(kind);
-    }
-  }
-  const int64_t bytes = values * static_cast<int64_t>(sizeof(float));
+  for (const Sequence& sequence : request.sequences) tokens += sequence.tokens();
   Status status = Validate(request);
 
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (status.ok()) status = Admit(tokens, bytes);
+  if (status.ok()) status = Admit(tokens);
+  if (status.ok()) {
+    Result<std::shared_ptr<const void>> promise =
+        promised_.Take(service::AnswerBytes(info_, request.outputs, request.sequences));
+    status = promise.status();
+    if (promise.ok()) state->output.promise = std::move(*promise);
+  }
   if (!status.ok()) {
     if (status.code() == StatusCode::kResourceExhausted) ++refused_;
     Fail(state, std::move(status), finished);
     return state;
   }
-  state->output.promise = std::make_shared<const Promise>(promised_bytes_, bytes);
   state->open = request.sequences.size();
   state->output.sequences.resize(request.sequences.size());
   for (size_t index = 0; index < request.sequences.size(); ++index) {
@@ -454,7 +425,7 @@ std::vector<service::MetricSample> Scheduler::Metrics() const {
             static_cast<double>(queued_tokens_)),
       gauge("pergola_promised_bytes",
             "Bytes of rows promised to requests whose answer is not yet written.",
-            static_cast<double>(promised_bytes_->load(std::memory_order_relaxed))),
+            static_cast<double>(promised_.taken())),
       counter("pergola_batches_total", "Batches run.", static_cast<double>(batches_run_)),
       counter("pergola_batch_tokens_total", "Tokens computed.", static_cast<double>(tokens_run_)),
       counter("pergola_engine_busy_seconds_total", "Time spent in forward passes.", busy_seconds_),

@@ -28,6 +28,7 @@
 #include "scheduler/result_cache.h"
 #include "service/inference_service.h"
 #include "service/metric_sample.h"
+#include "service/promised_bytes.h"
 
 namespace pergola::scheduler {
 
@@ -39,9 +40,7 @@ struct SchedulerOptions {
   // Admission: a request is refused when others wait and together they would exceed this. A lone
   // request of any size is admitted.
   int64_t max_queued_tokens = 1 << 20;
-  // Bytes of rows promised to requests in work and held by answers not yet written; also for a lone
-  // request. The last eighth is for answers up to 1 MiB: clients that read large ones slowly shut
-  // out nobody else.
+  // See service/promised_bytes.h.
   int64_t max_promised_bytes = int64_t{2} << 30;
 };
 
@@ -66,7 +65,6 @@ class Scheduler : public service::InferenceService {
 
  private:
   struct Request;
-  class Promise;
   struct Waiter {
     std::shared_ptr<Request> request;
     size_t index;  // of the sequence within the request
@@ -77,7 +75,7 @@ class Scheduler : public service::InferenceService {
   using Finished = std::vector<std::shared_ptr<Request>>;
 
   Status Validate(const service::InferenceRequest& request) const;
-  Status Admit(int64_t tokens, int64_t bytes) const;  // mutex_ held
+  Status Admit(int64_t tokens) const;  // mutex_ held
   std::shared_ptr<Request> Enqueue(service::InferenceRequest request,
                                    service::InferenceCallback done, Finished* finished);
   void EnqueueSequence(const std::shared_ptr<Request>& request, size_t index,
@@ -115,9 +113,7 @@ class Scheduler : public service::InferenceService {
   std::unordered_map<SequenceKey, WorkPtr, SequenceKeyHash> in_flight_;
   ResultCache cache_;
   int64_t queued_tokens_ = 0;
-  // Second owners: answers, which may outlive the scheduler. Added to with mutex_ held.
-  const std::shared_ptr<std::atomic<int64_t>> promised_bytes_ =
-      std::make_shared<std::atomic<int64_t>>(0);
+  service::PromisedBytes promised_;
   int64_t blocking_callers_ = 0;
 
   // Metrics.
