@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "api/text_side.h"
 #include "engine/local_runner.h"
 
 namespace pergola::api {
@@ -67,22 +68,8 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Open(std::string id, const std
                                 model.pipeline().chunk_separator + "'");
   }
 
-  text::TextModelConfig text;
-  text.tokenizer = model.tokenizer();
-  text.max_tokens = served->info_.max_tokens;
-  text.vocab_size = served->info_.vocab_size;
-  text.prompts = model.pipeline().prompts;
-  text.default_prompt_name = options.default_prompt_name.empty()
-                                 ? model.pipeline().default_prompt_name
-                                 : options.default_prompt_name;
-  if (const auto& pair = model.pipeline().classifier.pair_template) {
-    text.pair_template =
-        text::PairTemplate{pair->prefix, pair->body, pair->suffix, pair->default_instruction};
-  }
-  if (!text.default_prompt_name.empty() && !text.prompts.contains(text.default_prompt_name)) {
-    return InvalidArgumentError("the model has no prompt named '" + text.default_prompt_name + "'");
-  }
-  served->text_ = std::make_shared<text::TextModel>(std::move(text));
+  PERGOLA_ASSIGN_OR_RETURN(served->text_, MakeText(model.tokenizer(), model.pipeline(),
+                                                   served->info_, options.default_prompt_name));
   served->scheduler_ = std::make_shared<scheduler::Scheduler>(
       served->info_, std::make_unique<engine::LocalRunner>(model), options.scheduler);
   return served;

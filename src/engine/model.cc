@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "engine/lora.h"
+#include "engine/model_files.h"
 #include "models/registry.h"
-#include "tokenizers/gguf_vocabulary.h"
 
 namespace pergola::engine {
 namespace {
@@ -28,12 +28,15 @@ int64_t ModifiedUnixSeconds(const std::string& path) {
 Result<std::unique_ptr<Model>> Model::Load(const std::string& path, const ModelOptions& options) {
   std::unique_ptr<Model> model(new Model);
   PERGOLA_ASSIGN_OR_RETURN(model->ops_, kernels::MakeOps(options.ops));
-  std::error_code error;
-  const bool is_directory = fs::is_directory(path, error);
-  if (!is_directory && !fs::exists(path, error)) {
-    return NotFoundError("model '" + path + "' does not exist");
+  PERGOLA_ASSIGN_OR_RETURN(ModelFiles files, OpenModelFiles(path));
+  model->source_ = std::move(files.source);
+  if (!files.adapter.empty()) {
+    PERGOLA_ASSIGN_OR_RETURN(model->source_,
+                             MergeLora(std::move(model->source_), files.adapter, *model->ops_));
   }
-  PERGOLA_RETURN_IF_ERROR(is_directory ? model->ReadDirectory(path) : model->ReadGguf(path));
+  model->config_ = std::move(files.config);
+  model->pipeline_ = std::move(files.pipeline);
+  model->tokenizer_ = std::move(files.tokenizer);
   const kernels::LinearOptions linear{.activations = options.activations,
                                       .weights = options.weights};
   const ThreadPool::Pass pass(model->ops_->threads());  // weights are repacked in parallel
@@ -41,42 +44,8 @@ Result<std::unique_ptr<Model>> Model::Load(const std::string& path, const ModelO
       model->encoder_, models::LoadEncoder(model->config_, *model->source_, *model->ops_, linear));
   // Heads as they are: they cost little, being computed per sequence, and magnify what is rounded.
   PERGOLA_RETURN_IF_ERROR(model->LoadHeads({.activations = options.activations}));
-  if (static_cast<int64_t>(model->tokenizer_->num_added_tokens(false)) >=
-      model->pipeline_.max_tokens) {
-    return InvalidArgumentError(path + ": a limit of " +
-                                std::to_string(model->pipeline_.max_tokens) +
-                                " tokens leaves no room for text");
-  }
   model->CollectFacts(linear);
   return model;
-}
-
-Status Model::ReadDirectory(const std::string& directory) {
-  const bool adapted = IsLoraAdapter(directory);
-  std::string path = directory;
-  if (adapted) {
-    PERGOLA_ASSIGN_OR_RETURN(path, LoraBase(directory));
-  }
-  PERGOLA_ASSIGN_OR_RETURN(config_, models::ReadHfConfig(path + "/config.json"));
-  PERGOLA_ASSIGN_OR_RETURN(source_, formats::OpenTensorSource(path));
-  if (adapted) {
-    PERGOLA_ASSIGN_OR_RETURN(source_, MergeLora(std::move(source_), directory, *ops_));
-  }
-  PERGOLA_ASSIGN_OR_RETURN(pipeline_, models::ReadSentencePipeline(path, config_, *source_));
-  PERGOLA_ASSIGN_OR_RETURN(tokenizer_, tokenizers::LoadTokenizerJson(path + "/tokenizer.json"));
-  return OkStatus();
-}
-
-Status Model::ReadGguf(const std::string& path) {
-  PERGOLA_ASSIGN_OR_RETURN(source_, formats::OpenTensorSource(path));
-  if (source_->format() != "gguf") {
-    return InvalidArgumentError(path + ": a single " + std::string(source_->format()) +
-                                " file is no model; give the directory it lies in");
-  }
-  PERGOLA_ASSIGN_OR_RETURN(config_, models::ReadGgufConfig(*source_));
-  PERGOLA_ASSIGN_OR_RETURN(pipeline_, models::ReadGgufPipeline(*source_, config_));
-  PERGOLA_ASSIGN_OR_RETURN(tokenizer_, tokenizers::LoadTokenizerGguf(*source_));
-  return OkStatus();
 }
 
 Status Model::LoadHeads(kernels::LinearOptions options) {

@@ -68,8 +68,6 @@ class Model {
 
  private:
   Model() = default;
-  Status ReadDirectory(const std::string& directory);
-  Status ReadGguf(const std::string& path);
   Status LoadHeads(kernels::LinearOptions options);
   // One label per output of the classification head, "LABEL_0" and on where the file names none.
   Status NameLabels();
