@@ -10,6 +10,7 @@
 
 #include "rpc/grpc_log.h"
 #include "server/embedding_service.h"
+#include "server/tei_services.h"
 
 namespace pergola::server {
 namespace {
@@ -50,7 +51,7 @@ struct GrpcServer::State {
   std::vector<std::string> addresses;
   CallCounters counters;
   EmbeddingService embedding;
-  std::vector<std::unique_ptr<grpc::Service>> services;
+  TeiServices tei;
 
   std::mutex mutex;  // guards what follows
   std::vector<bool> serving;
@@ -67,6 +68,10 @@ struct GrpcServer::State {
     health->SetServingStatus(models[index].info.id, now_serving);
     health->SetServingStatus(kEmbeddingService, all);
     health->SetServingStatus("", all);
+    if (index > 0) return;
+    for (const auto& [name, able] : tei.abilities) {
+      health->SetServingStatus(name, now_serving && able);
+    }
   }
 
   // Destroyed first: ends what uses the members above.
@@ -99,6 +104,8 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::Start(GrpcServerOptions options,
   grpc::ServerBuilder builder;
   SetArguments(&builder, state->options);
   builder.RegisterService(state->embedding.service.get());
+  if (state->models[0].text != nullptr) state->tei = MakeTeiServices(context);
+  for (const auto& each : state->tei.services) builder.RegisterService(each.get());
   std::vector<int> ports(state->options.hosts.size(), 0);
   for (size_t i = 0; i < ports.size(); ++i) {
     builder.AddListeningPort(Address(state->options.hosts[i], state->options.port),
@@ -113,6 +120,7 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::Start(GrpcServerOptions options,
   health->SetServingStatus("", false);
   health->SetServingStatus(kEmbeddingService, false);
   for (const ServedModel& model : state->models) health->SetServingStatus(model.info.id, false);
+  for (const auto& [name, able] : state->tei.abilities) health->SetServingStatus(name, false);
   state->monitor->Start();
   for (size_t i = 0; i < ports.size(); ++i) {
     state->addresses.push_back(Address(state->options.hosts[i], ports[i]));
