@@ -41,6 +41,8 @@ int Main(int argc, char** argv) {
   Run run;
   AddEmbed(app, &run);
   AddServe(app, &run);
+  AddServer(app, &run);
+  AddGateway(app, &run);
   AddPredict(app, &run);
   AddSlice(app, &run);
   AddPull(app, &run);

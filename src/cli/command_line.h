@@ -26,6 +26,8 @@ int Main(int argc, char** argv);
 using Run = std::function<int()>;
 void AddEmbed(CLI::App& app, Run* run);
 void AddServe(CLI::App& app, Run* run);
+void AddServer(CLI::App& app, Run* run);
+void AddGateway(CLI::App& app, Run* run);
 void AddPredict(CLI::App& app, Run* run);
 void AddSlice(CLI::App& app, Run* run);
 void AddPull(CLI::App& app, Run* run);

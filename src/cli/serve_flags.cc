@@ -1,0 +1,201 @@
+#include "cli/serve_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include "cli/config_file.h"
+
+namespace pergola::cli {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+constexpr int64_t kMost = int64_t{1} << 40;
+
+// From `shortest` to what every clock can count. Not CLI::Range: it takes "nan".
+CLI::Validator SecondsFrom(double shortest) {
+  return CLI::Validator(
+      [shortest](std::string& text) {
+        constexpr double kLongest = 1e6;
+        double seconds = 0;
+        const bool right =
+            CLI::detail::lexical_cast(text, seconds) && seconds >= shortest && seconds <= kLongest;
+        return right ? std::string() : "'" + text + "' is not a number of seconds in range";
+      },
+      "");
+}
+
+void AddListenFlags(CLI::App& command, HttpFlags& flags) {
+  gateway::HttpServerOptions& server = flags.server;
+  AddHostFlags(command, server.hosts, server.port);
+  command.add_option("--unix-socket", server.unix_socket, "Also listen on this socket file");
+  command.add_option("--tls-cert", server.tls_cert_file, "Certificate chain (PEM)");
+  command.add_option("--tls-key", server.tls_key_file, "Private key (PEM)");
+  command.add_option("--network-threads", server.network_threads)->check(CLI::Range(1, 256));
+  command.add_option("--max-connections", server.max_connections)->check(CLI::Range(1, 1 << 20));
+  command.add_option("--keepalive-timeout", flags.keepalive_timeout_s, "Seconds")
+      ->check(SecondsFrom(0))
+      ->capture_default_str();
+  command
+      .add_option("--keepalive-max-requests", server.keepalive_max_requests,
+                  "Requests on one connection (0: no limit)")
+      ->check(CLI::Range(int64_t{0}, kMost));
+  command.add_flag("--access-log", flags.access_log, "A JSON line per request on stderr");
+}
+
+void AddPolicyFlags(CLI::App& command, HttpFlags& flags) {
+  gateway::HttpServerOptions& server = flags.server;
+  gateway::RoutesOptions& routes = flags.routes;
+  command.add_option("--api-key-file", server.api_key_file,
+                     "Keys, one a line; reread on SIGHUP. Without: no keys needed");
+  command.add_flag("--open-metrics", server.open_metrics, "/metrics needs no key");
+  command.add_flag("--open-docs", server.open_docs, "/docs and /openapi.json need no key");
+  command.add_option("--cors-origin", server.cors_origins, "Origins that browsers may call from")
+      ->delimiter(',');
+  const CLI::Range positive(int64_t{1}, kMost);
+  command.add_option("--max-body-bytes", server.max_body_bytes)
+      ->check(positive)
+      ->capture_default_str();
+  command
+      .add_option("--max-bodies-bytes", server.body_budget_bytes,
+                  "Memory for all request bodies together")
+      ->check(positive);
+  command.add_option("--max-batch-inputs", routes.max_batch_inputs, "Inputs of one request")
+      ->check(positive)
+      ->capture_default_str();
+  AddPromisedFlag(command, flags.max_promised_mib);
+  command.add_option("--request-timeout", flags.request_timeout_s, "Seconds until 504")
+      ->check(SecondsFrom(0.001))
+      ->capture_default_str();
+  command.add_flag("--strict-model", routes.strict_model,
+                   "Refuse requests that name another model");
+  command.add_flag("--allow-any-dimensions", routes.allow_any_dimensions,
+                   "Also sizes that the model was not trained to be cut to");
+}
+
+// Every option may also come from the environment: --max-body-bytes from PERGOLA_MAX_BODY_BYTES.
+void NameEnvironment(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    const std::vector<std::string>& names = option->get_lnames();
+    if (names.empty() || names[0] == "help" || names[0] == "config") continue;
+    std::string variable = "PERGOLA_";
+    for (const char letter : names[0]) {
+      variable += letter == '-' ? '_' : static_cast<char>(std::toupper(letter));
+    }
+    option->envname(variable);
+  }
+}
+
+}  // namespace
+
+milliseconds Seconds(double seconds) {
+  return duration_cast<milliseconds>(std::chrono::duration<double>(seconds));
+}
+
+api::ServedModelOptions ServedOptions(const ModelFlags& model, const EngineFlags& engine,
+                                      int64_t max_promised_mib) {
+  api::ServedModelOptions options;
+  options.model.ops.num_threads = engine.threads;
+  if (engine.activations == "f32") options.model.activations = kernels::ActivationPrecision::kF32;
+  options.model.weights = *kernels::ParseWeightType(engine.weights);  // checked by the flag
+  options.scheduler.batching.step_tokens = engine.step_tokens;
+  // PERGOLA_BATCH_LOOKAHEAD=0: strictly first come first served.
+  if (const char* lookahead = std::getenv("PERGOLA_BATCH_LOOKAHEAD")) {
+    options.scheduler.batching.lookahead = std::max(0L, std::strtol(lookahead, nullptr, 10));
+  }
+  options.scheduler.cache_bytes = static_cast<size_t>(engine.cache_mib) << 20;
+  options.scheduler.single_flight = engine.cache_mib > 0;
+  options.scheduler.max_queued_tokens = engine.max_queued_tokens;
+  options.scheduler.max_promised_bytes = max_promised_mib << 20;
+  options.default_prompt_name = model.default_prompt_name;
+  return options;
+}
+
+void AddModelFlags(CLI::App& command, ModelFlags& flags) {
+  command
+      .add_option("-m,--model", flags.models,
+                  "Registry name, hub id, directory or .gguf file; may be repeated")
+      ->delimiter(',')
+      ->capture_default_str();
+  command.add_flag("--offline", flags.offline, "Fetch nothing: the model must be there");
+  command.add_option("--default-prompt-name", flags.default_prompt_name,
+                     "Prompt put before texts that ask for none");
+}
+
+void AddEngineFlags(CLI::App& command, EngineFlags& flags) {
+  command.add_option("--threads", flags.threads, "Compute threads (0: one per usable core)")
+      ->check(CLI::Range(0, 1024));
+  command
+      .add_option("--activations", flags.activations,
+                  "auto, or f32: widen quantised weights (slower, the reference)")
+      ->check(CLI::IsMember({"auto", "f32"}));
+  command
+      .add_option("--weights", flags.weights, "What matrices are computed in (auto: as they are)")
+      ->check(CLI::IsMember({"auto", "as-is", "f32", "f16", "bf16", "int8", "int4"}));
+  command.add_option("--step-tokens", flags.step_tokens, "Tokens of a batch (0: measured default)")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 20));
+  command.add_option("--cache-mib", flags.cache_mib, "Memory for finished rows (0: no cache)")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 20));
+  command
+      .add_option("--max-queued-tokens", flags.max_queued_tokens,
+                  "Beyond, requests are refused (429)")
+      ->check(CLI::Range(int64_t{1}, kMost))
+      ->capture_default_str();
+}
+
+void AddHostFlags(CLI::App& command, std::vector<std::string>& hosts, int& port) {
+  const CLI::Validator not_empty(
+      [](std::string& text) { return text.empty() ? std::string("is empty") : std::string(); }, "");
+  command.add_option("--host,--bind", hosts, "Addresses to listen on, IPv4 or IPv6")
+      ->delimiter(',')
+      ->check(not_empty);  // an empty name would listen on all addresses
+  command.add_option("-p,--port", port, "Port (0: any free one, printed)")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+}
+
+void AddHttpFlags(CLI::App& command, HttpFlags& flags) {
+  AddListenFlags(command, flags);
+  AddPolicyFlags(command, flags);
+}
+
+void AddPromisedFlag(CLI::App& command, int64_t& max_promised_mib) {
+  command
+      .add_option("--max-promised-mib", max_promised_mib,
+                  "Memory for rows promised to requests in work")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
+}
+
+void AddSecondsFlag(CLI::App& command, const std::string& names, double& seconds, double shortest,
+                    const std::string& help) {
+  command.add_option(names, seconds, help)->check(SecondsFrom(shortest))->capture_default_str();
+}
+
+void CompleteServing(CLI::App& command, double& drain_timeout_s, Run* run,
+                     std::function<int()> serve) {
+  AddSecondsFlag(command, "--drain-timeout", drain_timeout_s, 0,
+                 "Seconds that a stop waits for requests in work");
+  auto config = std::make_shared<std::string>();
+  command.add_option("--config", *config, "TOML file with these options")->configurable(false);
+  NameEnvironment(command);
+  command.preparse_callback([](size_t) {
+    const std::string address = DropServiceAddress("PERGOLA_PORT");
+    if (address.empty()) return;
+    std::fprintf(stderr, "PERGOLA_PORT=%s is a service's address, not a port: ignored\n",
+                 address.c_str());
+  });
+  // When parsed, unlike a plain callback, leaves the environment alone for other commands.
+  command.parse_complete_callback([&command, config, run, serve = std::move(serve)] {
+    if (!config->empty()) ApplyConfigFile(command, *config);
+    *run = serve;
+  });
+}
+
+}  // namespace pergola::cli

@@ -1,0 +1,156 @@
+#include "cli/serving.h"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "cli/json_text.h"
+#include "cli/pull_display.h"
+#include "cli/status_exit.h"
+#include "hub/hub_config.h"
+
+namespace pergola::cli {
+namespace {
+
+// One JSON object a line on stderr; no text of users, no key.
+void LogAccess(const gateway::RequestLog& log) {
+  const double elapsed_ms = std::chrono::duration<double, std::milli>(log.duration).count();
+  std::fprintf(stderr,
+               "{\"request_id\":%s,\"peer\":%s,\"method\":%s,\"route\":%s,\"status\":%d,"
+               "\"ms\":%.3f,\"received_bytes\":%llu,\"sent_bytes\":%llu,\"api_key\":%d}\n",
+               JsonString(log.request_id).c_str(), JsonString(log.peer).c_str(),
+               JsonString(log.method).c_str(), JsonString(log.route).c_str(), log.status,
+               elapsed_ms, static_cast<unsigned long long>(log.received_bytes),
+               static_cast<unsigned long long>(log.sent_bytes), log.api_key);
+}
+
+}  // namespace
+
+StopWhileLoading::StopWhileLoading(SignalWaiter& signals) {
+  thread_ = std::thread([this, &signals] {
+    while (signals.Wait() == Signal::kReload) {
+      if (loaded_) return;
+    }
+    std::fprintf(stderr, "stopped\n");
+    std::_Exit(kExitOk);
+  });
+}
+
+StopWhileLoading::~StopWhileLoading() {
+  loaded_ = true;
+  pthread_kill(thread_.native_handle(), SIGHUP);  // to this thread alone: ends its wait
+  thread_.join();
+}
+
+Result<std::vector<ModelLocation>> LocateModels(const ModelFlags& flags) {
+  hub::HubConfig hub = hub::HubConfig::FromEnvironment();
+  hub.offline |= flags.offline;
+  std::vector<ModelLocation> locations;
+  for (const std::string& name : flags.models) {
+    PullDisplay display(name, /*quiet=*/false);
+    Result<ModelLocation> location = ResolveModel(name, hub, display);
+    display.Finish();
+    if (!location.ok()) return location.status();
+    for (const ModelLocation& other : locations) {
+      if (other.id == location->id) {
+        return InvalidArgumentError("two models are called '" + other.id + "'");
+      }
+    }
+    locations.push_back(std::move(*location));
+  }
+  return locations;
+}
+
+Result<std::vector<std::unique_ptr<api::ServedModel>>> OpenModels(
+    const ModelFlags& flags, const api::ServedModelOptions& options) {
+  PERGOLA_ASSIGN_OR_RETURN(const std::vector<ModelLocation> locations, LocateModels(flags));
+  std::vector<std::unique_ptr<api::ServedModel>> models;
+  for (const ModelLocation& location : locations) {
+    Result<std::unique_ptr<api::ServedModel>> model =
+        api::ServedModel::Open(location.id, location.path.string(), options);
+    if (!model.ok()) return model.status().WithContext(location.id);
+    const service::ModelInfo& info = (*model)->info();
+    std::fprintf(stderr, "%s: %s, %s, %lld values, up to %lld tokens, %s\n", info.id.c_str(),
+                 info.architecture.c_str(), info.quantisation.c_str(),
+                 static_cast<long long>(info.width(OutputKind::kEmbedding)),
+                 static_cast<long long>(info.max_tokens), info.numeric_class.c_str());
+    models.push_back(std::move(*model));
+  }
+  return models;
+}
+
+void AddSources(const std::vector<std::unique_ptr<api::ServedModel>>& models,
+                gateway::Metrics* metrics) {
+  for (const auto& model : models) {
+    scheduler::Scheduler* scheduler = &model->scheduler();
+    const std::string id = model->info().id;
+    metrics->AddSource([scheduler, id] {
+      std::vector<service::MetricSample> samples = scheduler->Metrics();
+      for (service::MetricSample& sample : samples) sample.labels.emplace_back("model", id);
+      return samples;
+    });
+  }
+}
+
+std::shared_ptr<gateway::Routes> MakeRoutes(const HttpFlags& flags,
+                                            std::vector<gateway::ServedModel> models,
+                                            std::shared_ptr<gateway::Metrics> metrics) {
+  gateway::RoutesOptions options = flags.routes;
+  options.max_body_bytes = flags.server.max_body_bytes;
+  options.open_metrics = flags.server.open_metrics;
+  options.open_docs = flags.server.open_docs;
+  options.default_timeout = Seconds(flags.request_timeout_s);
+  options.metrics = std::move(metrics);
+  options.models = std::move(models);
+  return std::make_shared<gateway::Routes>(std::move(options));
+}
+
+Result<std::unique_ptr<gateway::HttpServer>> StartHttp(
+    const HttpFlags& flags, const std::shared_ptr<gateway::Routes>& routes) {
+  gateway::HttpServerOptions options = flags.server;
+  options.keepalive_timeout = Seconds(flags.keepalive_timeout_s);
+  options.request_timeout = Seconds(flags.request_timeout_s);
+  options.observer = [routes = std::weak_ptr(routes),
+                      access_log = flags.access_log](const gateway::RequestLog& log) {
+    if (const auto alive = routes.lock()) alive->metrics().CountRequest(log);
+    if (access_log) LogAccess(log);
+  };
+  return gateway::HttpServer::Start(std::move(options), routes);
+}
+
+int RunUntilStopped(SignalWaiter& signals, const Running& running, double drain_timeout_s) {
+  for (const std::string& address : running.addresses) {
+    std::fprintf(stderr, "listening on %s\n", address.c_str());
+  }
+  while (signals.Wait() == Signal::kReload) {
+    if (running.reload) running.reload();
+  }
+  std::fprintf(stderr, "draining\n");
+  std::thread([&signals] {
+    while (signals.Wait() == Signal::kReload) {
+    }
+    std::_Exit(kExitFailure);
+  }).detach();
+  const bool drained = running.drain(Seconds(drain_timeout_s));
+  if (!drained) std::fprintf(stderr, "pergola: requests were cut off after the drain timeout\n");
+  return drained ? kExitOk : kExitFailure;
+}
+
+int RunHttpUntilStopped(SignalWaiter& signals, const HttpFlags& flags, gateway::HttpServer& server,
+                        double drain_timeout_s) {
+  Running running;
+  running.addresses = server.addresses();
+  running.reload = [&] {
+    if (const Status status = server.ReloadKeys(); !status.ok()) {
+      std::fprintf(stderr, "pergola: keys not reloaded: %s\n", status.message().c_str());
+    } else if (!flags.server.api_key_file.empty()) {
+      std::fprintf(stderr, "keys reloaded\n");
+    }
+  };
+  running.drain = [&server](std::chrono::milliseconds timeout) { return server.Drain(timeout); };
+  return RunUntilStopped(signals, running, drain_timeout_s);
+}
+
+}  // namespace pergola::cli
