@@ -490,6 +490,7 @@ awaitable<HttpConnection::Next> HttpConnection::AwaitHandler(HttpHead head, std:
   request.request_id = current_.log.request_id;
   request.received = current_.received = Clock::now();
   request.deadline = deadline;
+  request.api_key = current_.log.api_key;
   request.cancel = current_.cancel;
   exchange->post = [mailbox = set_->mailbox()](std::function<void()> work) {
     mailbox->Post(std::move(work));

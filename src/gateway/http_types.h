@@ -28,6 +28,7 @@ struct HttpRequest {
   std::string query;       // without '?', not decoded
   std::vector<HttpHeader> headers;
   std::string body;                     // whole, inflated, at most max_body_bytes
+  int api_key = -1;                     // number of the key used; -1: none
   std::string request_id;               // taken over from the client if sane, else made
   service::Clock::time_point received;  // when the whole request was there
   // The client gets 504 then, whatever the handler does: pass it on with the work. max(): none.

@@ -213,6 +213,8 @@ void Routes::State::AnswerShow(const ExchangePtr& exchange, const JsonValue& bod
 void Routes::State::Submit(const ExchangePtr& exchange, PreparedEmbed prepared) {
   if (exchange->expired()) return exchange->Fail(DeadlinePassed());
   prepared.request.deadline = exchange->deadline();
+  const int key = exchange->request().api_key;
+  if (key >= 0) prepared.request.tenant = std::to_string(key);
   prepared.request.cancel = exchange->request().cancel;
   service::InferenceService& service = *prepared.model->service;
   service.Submit(std::move(prepared.request),

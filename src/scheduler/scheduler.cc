@@ -55,6 +55,7 @@ struct Scheduler::Request {
   std::shared_ptr<service::CancelToken> cancel;
   OutputSet outputs;
   service::Priority priority = service::Priority::kOnline;
+  std::string tenant;
   size_t open = 0;  // sequences not yet answered
   bool finished = false;
   Status status;
@@ -66,6 +67,7 @@ struct Scheduler::Work {
   SequenceKey key;
   service::Priority priority;
   Clock::time_point arrived;
+  FairOrder::Turn turn = 0;
   std::vector<Waiter> waiters;
   bool running = false;
   int64_t tokens() const { return key.sequence.tokens(); }
@@ -147,18 +149,19 @@ std::shared_ptr<Scheduler::Request> Scheduler::Enqueue(service::InferenceRequest
   state->cancel = std::move(request.cancel);
   state->outputs = request.outputs;
   state->priority = request.priority;
+  state->tenant = std::move(request.tenant);
   int64_t tokens = 0;
   for (const Sequence& sequence : request.sequences) tokens += sequence.tokens();
   Status status = Validate(request);
 
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (status.ok()) status = Admit(tokens);
   if (status.ok()) {
     Result<std::shared_ptr<const void>> promise =
         promised_.Take(service::AnswerBytes(info_, request.outputs, request.sequences));
     status = promise.status();
     if (promise.ok()) state->output.promise = std::move(*promise);
   }
+  if (status.ok()) status = Admit(tokens);
   if (!status.ok()) {
     if (status.code() == StatusCode::kResourceExhausted) ++refused_;
     Fail(state, std::move(status), finished);
@@ -201,7 +204,11 @@ void Scheduler::EnqueueSequence(const std::shared_ptr<Request>& request, size_t 
   work->waiters.push_back({request, index});
   queued_tokens_ += work->tokens();
   if (options_.single_flight) in_flight_.emplace(work->key, work);
-  queue_.push_back(std::move(work));
+  work->turn = fair_order_.Enter(request->tenant, work->tokens());
+  const auto place = std::upper_bound(
+      queue_.begin(), queue_.end(), work->turn,
+      [](FairOrder::Turn turn, const WorkPtr& waiting) { return turn < waiting->turn; });
+  queue_.insert(place, std::move(work));
 }
 
 void Scheduler::Submit(service::InferenceRequest request, service::InferenceCallback done) {
@@ -288,6 +295,7 @@ std::vector<Scheduler::WorkPtr> Scheduler::TakeBatch(Clock::time_point now) {
   std::erase(queue_, nullptr);
   for (const WorkPtr& work : batch) {
     work->running = true;
+    fair_order_.Serve(work->turn);
     queued_tokens_ -= work->tokens();
     tokens_run_ += static_cast<uint64_t>(work->tokens());
   }

@@ -8,6 +8,9 @@
 // holder runs batches. A thread of the scheduler takes it for Submit; RunBlocking takes it itself
 // when the engine is idle, which saves two thread hand-offs.
 //
+// Tenants (InferenceRequest::tenant) take turns by tokens (fair_order.h): one that sends a million
+// sequences delays another's single one by at most a step and its own.
+//
 // Equal sequences that wait or run at the same time are computed once (single flight), and
 // finished rows are kept in a cache. Neither changes a bit of any answer.
 #pragma once
@@ -25,6 +28,7 @@
 
 #include "engine/runner.h"
 #include "scheduler/batching_policy.h"
+#include "scheduler/fair_order.h"
 #include "scheduler/result_cache.h"
 #include "service/inference_service.h"
 #include "service/metric_sample.h"
@@ -108,7 +112,8 @@ class Scheduler : public service::InferenceService {
   bool engine_busy_ = false;  // the engine token is taken
   bool accepting_ = true;
   bool stopping_ = false;
-  std::deque<WorkPtr> queue_;  // in order of arrival
+  FairOrder fair_order_;
+  std::deque<WorkPtr> queue_;  // by turn, equal turns in order of arrival
   // Waiting or running work by key, for single flight.
   std::unordered_map<SequenceKey, WorkPtr, SequenceKeyHash> in_flight_;
   ResultCache cache_;

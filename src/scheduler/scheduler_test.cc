@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <thread>
@@ -274,6 +275,29 @@ TEST_F(SchedulerTest, MetricsTellBatchesAndCache) {
   EXPECT_EQ(hits, 1);
   EXPECT_EQ(batches, 1);
   EXPECT_EQ(size_sum, 2);
+}
+
+TEST_F(SchedulerTest, TenantsTakeTurns) {
+  Start(NoCache(), true);
+  auto first = Submit(Embed({{1}}));
+  gate_.AwaitArrival();
+  // 16 tokens a step: the greedy one alone would fill three.
+  InferenceRequest greedy;
+  greedy.tenant = "greedy";
+  for (int32_t i = 0; i < 12; ++i) greedy.sequences.push_back({{10 + i, 1, 1, 1}});
+  auto much = Submit(std::move(greedy));
+  InferenceRequest modest = Embed({{90, 1, 1, 1}});
+  modest.tenant = "modest";
+  auto little = Submit(std::move(modest));
+  gate_.Open();
+  ASSERT_TRUE(first.get().ok());
+  ASSERT_TRUE(much.get().ok());
+  ASSERT_TRUE(little.get().ok());
+  ASSERT_GE(batches_.size(), 2U);
+  const auto& second = batches_[1];
+  EXPECT_NE(std::find(second.begin(), second.end(), std::vector<int32_t>({90, 1, 1, 1})),
+            second.end())
+      << "the modest one waits for one step, not for the greedy one's whole list";
 }
 
 }  // namespace
