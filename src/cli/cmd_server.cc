@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "cli/serving.h"
 #include "cli/status_exit.h"
 #include "core/process_memory.h"
+#include "gateway/status_pages.h"
 #include "server/grpc_server.h"
 
 namespace pergola::cli {
@@ -20,7 +22,25 @@ struct ServerFlags {
   server::GrpcServerOptions grpc;
   int64_t max_promised_mib = 2048;
   double drain_timeout_s = 30;
+  std::string status_host = "127.0.0.1";
+  int status_port = -1;  // none
 };
+
+// /healthz, /readyz and /metrics, where --status-port asks for them.
+Result<std::unique_ptr<gateway::HttpServer>> StartStatusPages(
+    const ServerFlags& flags, const std::vector<std::unique_ptr<api::ServedModel>>& models,
+    const server::GrpcServer& server) {
+  if (flags.status_port < 0) return std::unique_ptr<gateway::HttpServer>();
+  auto metrics = std::make_shared<gateway::Metrics>();
+  AddSources(models, metrics.get());
+  metrics->AddSource([&server] { return server.Metrics(); });
+  gateway::HttpServerOptions options;
+  options.hosts = {flags.status_host};
+  options.port = flags.status_port;
+  return gateway::HttpServer::Start(
+      std::move(options), std::make_shared<gateway::StatusPages>(
+                              std::move(metrics), [&server] { return server.serving(); }));
+}
 
 int RunServer(const ServerFlags& flags) {
   ReturnLargeBlocks();
@@ -37,6 +57,11 @@ int RunServer(const ServerFlags& flags) {
   }
   auto server = server::GrpcServer::Start(flags.grpc, std::move(served));
   if (!server.ok()) return Fail(server.status());
+  auto status_pages = StartStatusPages(flags, *models, **server);
+  if (!status_pages.ok()) return Fail(status_pages.status());
+  if (*status_pages != nullptr) {
+    std::fprintf(stderr, "status on %s\n", (*status_pages)->addresses()[0].c_str());
+  }
   Running running;
   for (const std::string& address : (*server)->addresses()) {
     running.addresses.push_back("grpc://" + address);
@@ -44,6 +69,7 @@ int RunServer(const ServerFlags& flags) {
   running.drain = [&](std::chrono::milliseconds timeout) { return (*server)->Drain(timeout); };
   const int code = RunUntilStopped(signals, running, flags.drain_timeout_s);
   for (const auto& model : *models) model->scheduler().StopAccepting();
+  status_pages->reset();
   server->reset();
   return code;
 }
@@ -65,6 +91,12 @@ void AddServer(CLI::App& app, Run* run) {
   AddPromisedFlag(*command, flags->max_promised_mib);
   flags->grpc.port = 42668;
   AddHostFlags(*command, flags->grpc.hosts, flags->grpc.port);
+  command->add_option("--status-host", flags->status_host, "Address of the status pages")
+      ->capture_default_str();
+  command
+      ->add_option("--status-port", flags->status_port,
+                   "HTTP port of /healthz, /readyz and /metrics (0: any free one; default: none)")
+      ->check(CLI::Range(0, 65535));
   CompleteServing(*command, flags->drain_timeout_s, run, [flags] { return RunServer(*flags); });
 }
 

@@ -5,6 +5,7 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/impl/service_type.h>
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -53,17 +54,19 @@ struct GrpcServer::State {
   EmbeddingService embedding;
   TeiServices tei;
 
-  std::mutex mutex;  // guards what follows
+  mutable std::mutex mutex;  // guards what follows
   std::vector<bool> serving;
   bool draining = false;
 
+  bool AllServe() const {  // mutex held
+    return std::find(serving.begin(), serving.end(), false) == serving.end();
+  }
   // Called by HealthMonitor.
   void Report(size_t index, bool now_serving) {
     const std::lock_guard<std::mutex> lock(mutex);
     if (draining) return;
     serving[index] = now_serving;
-    bool all = true;
-    for (const bool each : serving) all = all && each;
+    const bool all = AllServe();
     grpc::HealthCheckServiceInterface* const health = server->GetHealthCheckService();
     health->SetServingStatus(models[index].info.id, now_serving);
     health->SetServingStatus(kEmbeddingService, all);
@@ -129,6 +132,11 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::Start(GrpcServerOptions options,
 }
 
 const std::vector<std::string>& GrpcServer::addresses() const { return state_->addresses; }
+
+bool GrpcServer::serving() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  return !state_->draining && state_->AllServe();
+}
 
 bool GrpcServer::Drain(std::chrono::milliseconds timeout) {
   {

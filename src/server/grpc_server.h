@@ -44,6 +44,9 @@ class GrpcServer {
   // "127.0.0.1:8080", one per host.
   const std::vector<std::string>& addresses() const;
 
+  // Every model's health is known and good, and nothing drains.
+  bool serving() const;
+
   // Reports NOT_SERVING, takes no new connection and no new call, answers what is open, and ends
   // streams. False: something was cut off after `timeout`.
   bool Drain(std::chrono::milliseconds timeout);
