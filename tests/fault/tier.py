@@ -21,7 +21,7 @@ class Process:
 
     def __init__(self, pergola, command, *arguments):
         self.command = [pergola, command, *map(str, arguments)]
-        self.port, self.process = 0, None
+        self.port, self.process, self.said = 0, None, ""
         self.start()
 
     def start(self):
@@ -35,7 +35,7 @@ class Process:
         for line in self.process.stderr:
             said += line
             if line.startswith("listening on "):
-                self.url = line.split()[-1]
+                self.url, self.said = line.split()[-1], said
                 self.port = urllib.parse.urlsplit(self.url).port
                 # Nobody reads on: the pipe must not fill.
                 threading.Thread(target=self.process.stderr.read, daemon=True).start()

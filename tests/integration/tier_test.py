@@ -6,9 +6,11 @@ Usage: tier_test.py PERGOLA MODEL [unittest options]
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
+import urllib.error
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fault"))
@@ -51,6 +53,24 @@ class TierTest(unittest.TestCase):
         after = self.tier.metrics("pergola_replica_requests_total")
         for replica in (0, 1):
             self.assertGreater(after[replica], before[replica])
+
+    def test_status_pages_of_a_server(self):
+        server = tier.Process(PERGOLA, "server", "--model", MODEL, "--status-port", 0)
+        self.addCleanup(server.kill)
+        status = re.search(r"^status on (http\S+)$", server.said, re.M).group(1)
+        tier.wait_until(lambda: self.status_of(status + "/readyz") == 200, "readiness")
+        with urllib.request.urlopen(status + "/metrics", timeout=tier.WAIT) as answer:
+            text = answer.read().decode()
+        for name in ("pergola_queue_tokens", "pergola_grpc_requests_total"):
+            self.assertRegex(text, rf"(?m)^{name}")
+
+    def status_of(self, url):
+        try:
+            with urllib.request.urlopen(url, timeout=tier.WAIT) as answer:
+                return answer.status
+        except urllib.error.HTTPError as refused:
+            with refused:
+                return refused.code
 
     def test_errors_are_the_same(self):
         for body in ({"input": []}, {"input": ["x " * 5000]}, {"input": [[10**6]]}):
