@@ -1,6 +1,6 @@
 // Several replicas of one model as one InferenceService: balanced, retried, ejected and probed.
 //
-//   ReplicaSet replicas(info, {{"10.0.0.7:42667", remote_a, "minilm"}, ...}, {});
+//   ReplicaSet replicas(info, {{"10.0.0.7:42668", remote_a, "minilm"}, ...}, {});
 //   replicas.Submit(std::move(request), ...);
 //
 // Balancing: of two replicas picked at random, the one with fewer tokens outstanding. A long list
