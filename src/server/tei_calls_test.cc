@@ -117,7 +117,9 @@ TEST_F(TeiCallsTest, DimensionsAreThoseTheModelWasTrainedFor) {
                                                     {5, StatusCode::kInvalidArgument}}) {
     request.set_dimensions(dimensions);
     EXPECT_EQ(Call(&TeiCalls::Embed, request, &response), code) << dimensions;
-    if (code == StatusCode::kOk) EXPECT_EQ(response.embeddings_size(), int(dimensions));
+    if (code == StatusCode::kOk) {
+      EXPECT_EQ(response.embeddings_size(), static_cast<int>(dimensions));
+    }
   }
 }
 
