@@ -27,7 +27,8 @@ struct ModelFiles {
   std::string adapter;
 };
 
-// `path`: a directory in Hugging Face or sentence-transformers layout, a LoRA adapter's folder, or a
+// `path`: a directory in Hugging Face or sentence-transformers layout, a LoRA adapter's folder, or
+// a
 // `.gguf` file.
 // NOT_FOUND, INVALID_ARGUMENT, DATA_LOSS or UNIMPLEMENTED naming file, tensor or key.
 Result<ModelFiles> OpenModelFiles(const std::string& path);
