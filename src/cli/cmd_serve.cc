@@ -56,6 +56,7 @@ void AddPartFlags(CLI::App& command, PartFlags& part) {
                   "Serve a part of a language model as frames: embed (table and logits) or ffn")
       ->check(CLI::IsMember({"embed", "ffn"}));
   command.add_option("--layers", part.layers, "With --role ffn: layers, first-last");
+  command.add_flag("--verify", part.verify, "With --role: check the checksums of a slice first");
   command.add_option("--frame-port", part.frame_port, "With --role: port of the frames (0: any)")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();

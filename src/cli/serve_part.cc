@@ -11,6 +11,7 @@
 #include "cli/pull_display.h"
 #include "cli/status_exit.h"
 #include "core/signals.h"
+#include "formats/slice.h"
 #include "gateway/split_routes.h"
 #include "grid/frame_server.h"
 #include "grid/part_service.h"
@@ -33,6 +34,9 @@ Result<std::shared_ptr<grid::PartService>> LoadPart(const PartServerFlags& flags
   const Result<ModelLocation> location = ResolveModel(flags.model, hub, display);
   display.Finish();
   if (!location.ok()) return location.status();
+  if (flags.part.verify && formats::IsSlice(location->path.string())) {
+    PERGOLA_RETURN_IF_ERROR(formats::OpenSlice(location->path.string(), /*verify=*/true).status());
+  }
   PERGOLA_ASSIGN_OR_RETURN(std::unique_ptr<grid::PartService> part,
                            grid::PartService::Load(location->path.string(), options));
   return std::shared_ptr<grid::PartService>(std::move(part));  // second owner: the HTTP routes

@@ -12,6 +12,7 @@ struct PartFlags {
   std::string role;        // "embed" or "ffn"; empty: the whole model over HTTP
   std::string layers;      // of ffn, "first-last"; empty: all in the files
   int frame_port = 42667;  // 0: any free one
+  bool verify = false;     // read every byte of a slice first and compare its checksums
 };
 
 struct PartServerFlags {

@@ -59,6 +59,10 @@ def check_slices(pergola, model, folder):
     path.write_bytes(whole[:-1])
     failed = run(pergola, "serve", "--role", "ffn", "--model", folder / "low", "--frame-port", "0", code=1)
     assert "ffn.gguf has" in failed.stderr, failed.stderr
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    failed = run(pergola, "serve", "--role", "ffn", "--model", folder / "low", "--frame-port", "0", "--verify",
+                 code=1)
+    assert "ffn.gguf is damaged" in failed.stderr, failed.stderr
     path.write_bytes(whole)
 
 
