@@ -62,6 +62,11 @@ struct RemoteService::Call {
   service::InferenceCallback done;
 
   Result<service::InferenceOutput> Take(const grpc::Status& status) const {
+    // A server that shuts down cancels calls that it has not begun.
+    const bool asked = cancel != nullptr && cancel->cancelled();
+    if (status.error_code() == grpc::StatusCode::CANCELLED && !asked) {
+      return UnavailableError("the server has ended the call: " + FromGrpcStatus(status).message());
+    }
     if (!status.ok()) return FromGrpcStatus(status);
     return DecodeOutput(request, response);
   }
