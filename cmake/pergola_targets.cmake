@@ -145,7 +145,10 @@ function(pergola_isa_flags target)
     endif()
     # Instrumented at -O3 one of these compiles for minutes. -fno-math-errno: a square root is an
     # instruction, never a call.
-    set(level $<IF:$<BOOL:${PERGOLA_SANITIZER}>,-O1,-O3>)
+    set(level -O3)
+    if(PERGOLA_SANITIZER)
+      set(level -O1)
+    endif()
     set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS "${flags};${level};-fno-math-errno")
   endforeach()
 endfunction()
