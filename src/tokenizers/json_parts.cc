@@ -2,6 +2,7 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
@@ -235,6 +236,11 @@ Result<TemplatePiece> ParseTemplatePiece(const JsonElement& element, const JsonE
   return piece;
 }
 
+int64_t CountOf(const std::vector<TemplatePiece>& pieces, TemplatePiece::Kind kind) {
+  return std::count_if(pieces.begin(), pieces.end(),
+                       [kind](const TemplatePiece& piece) { return piece.kind == kind; });
+}
+
 Result<PostProcessor> ParseTemplate(const JsonElement& element, const std::string& place) {
   JsonElement tokens;
   if (element["special_tokens"].get(tokens) != simdjson::SUCCESS) {
@@ -247,6 +253,14 @@ Result<PostProcessor> ParseTemplate(const JsonElement& element, const std::strin
   PERGOLA_ASSIGN_OR_RETURN(processor.single,
                            ParseList<TemplatePiece>(element, "single", place, parse));
   PERGOLA_ASSIGN_OR_RETURN(processor.pair, ParseList<TemplatePiece>(element, "pair", place, parse));
+  // A template without the text would lose it, one with the text twice could not be cut.
+  if (CountOf(processor.single, TemplatePiece::Kind::kFirst) != 1) {
+    return JsonTypeError(place, "single", "a template with the sequence A once");
+  }
+  if (CountOf(processor.pair, TemplatePiece::Kind::kFirst) > 1 ||
+      CountOf(processor.pair, TemplatePiece::Kind::kSecond) > 1) {
+    return JsonTypeError(place, "pair", "a template with each sequence once");
+  }
   return processor;
 }
 

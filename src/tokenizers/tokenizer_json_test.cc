@@ -91,6 +91,9 @@ TEST(TokenizerJsonTest, RefusesWhatContradictsItself) {
       {bpe + R"(["a b c"]}})", "model.merges[0] is not a pair of tokens"},
       {WithEntries(R"("post_processor":{"type":"BertProcessing","sep":["x",3],"cls":["y",0]})"),
        "post_processor: special token id 3 is outside the vocabulary of 3"},
+      {WithEntries(R"("post_processor":{"type":"TemplateProcessing","special_tokens":{},)"
+                   R"("single":[],"pair":[]})"),
+       "post_processor: field 'single'"},
       {WithEntries(R"("normalizer":{"type":"Replace","pattern":{"String":""},"content":""})"),
        "normalizer: the pattern is empty"},
       {WithEntries(R"("added_tokens":[{"content":"x","lstrip":1}])"),
