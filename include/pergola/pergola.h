@@ -128,8 +128,8 @@ class Engine {
   }
 
   // A document in chunks, each embedded in the light of the others: a row per chunk. By a model
-  // trained for it, else late chunking, which needs mean pooling. INVALID_ARGUMENT when the document
-  // is too long (it is never cut) or a chunk has no tokens. Prompts are not used.
+  // trained for it, else late chunking, which needs mean pooling. INVALID_ARGUMENT when the
+  // document is too long (it is never cut) or a chunk has no tokens. Prompts are not used.
   Result<Embeddings> EmbedChunks(std::span<const std::string> chunks,
                                  const EmbedOptions& options = {}) const;
 
