@@ -205,7 +205,7 @@ constexpr char kSchemas[] = R"json({
   "texts": {"type": "array", "items": {"type": "string"}}, "meta": {"$ref": "#/components/schemas/CohereMeta"}}},
 "RerankRequest": {"type": "object", "required": ["query", "documents"], "properties": {
   "model": {"type": ["string", "null"]}, "query": {"type": "string"},
-  "documents": {"type": "array", "minItems": 1, "maxItems": 2048, "description": "Texts, or (not /v2) objects with a text", "items": {"anyOf": [
+  "documents": {"type": "array", "minItems": 1, "maxItems": 2048, "description": "Texts, or objects with a text", "items": {"anyOf": [
     {"type": "string"}, {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}]}},
   "top_n": {"type": ["integer", "null"], "minimum": 1},
   "top_k": {"type": ["integer", "null"], "minimum": 1, "description": "Voyage: as top_n"},
