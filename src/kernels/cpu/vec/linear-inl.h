@@ -263,8 +263,9 @@ void QuantiseRow(const float* x, int64_t count, int16_t* q, float* scale) {
   }
 }
 
-void QuantiseBlocks(const float* x, int64_t count, int8_t* q,
-                    pergola::kernels::cpu::BlockScales scales) {
+// Not every instruction set has products that take it.
+[[maybe_unused]] void QuantiseBlocks(const float* x, int64_t count, int8_t* q,
+                                     pergola::kernels::cpu::BlockScales scales) {
   constexpr int kVecs = static_cast<int>(kBlock) / kLanes;
   const VecF magic = Set(12582912.0f);
   typedef int8_t Narrow __attribute__((vector_size(kLanes)));
@@ -286,7 +287,7 @@ void QuantiseBlocks(const float* x, int64_t count, int8_t* q,
   }
 }
 
-void RoundToBF16(const float* x, int64_t count, uint16_t* rounded) {
+[[maybe_unused]] void RoundToBF16(const float* x, int64_t count, uint16_t* rounded) {
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) StoreBF16(Load(x + i), rounded + i);
   if (i == count) return;
