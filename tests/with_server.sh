@@ -45,6 +45,13 @@ if ((${SERVERS:-0})); then
   flags+=(--backend "$backends")
 fi
 launch "$command" "$command" "${flags[@]}"
+if [[ $command == gateway ]]; then
+  # It listens at once; a server has to answer first.
+  for ((tries = 0; tries < 600; ++tries)); do
+    grep -q '^ready$' "$log/$command" && break
+    sleep 0.1
+  done
+fi
 pids=("$pid" ${pids[@]+"${pids[@]}"})
 SERVER_PID=$pid
 BASE_URL=$address

@@ -68,8 +68,8 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Open(std::string id, const std
                                 model.pipeline().chunk_separator + "'");
   }
 
-  PERGOLA_ASSIGN_OR_RETURN(served->text_, MakeText(model.tokenizer(), model.pipeline(),
-                                                   served->info_, options.default_prompt_name));
+  PERGOLA_ASSIGN_OR_RETURN(served->text_,
+                           MakeText(model.tokenizer(), model.pipeline(), served->info_));
   served->scheduler_ = std::make_shared<scheduler::Scheduler>(
       served->info_, std::make_unique<engine::LocalRunner>(model), options.scheduler);
   return served;

@@ -21,14 +21,12 @@ namespace pergola::api {
 struct ServedModelOptions {
   engine::ModelOptions model;
   scheduler::SchedulerOptions scheduler;
-  std::string default_prompt_name;  // empty: the model's own default
 };
 
 // Thread-safe once open.
 class ServedModel {
  public:
-  // `id`: what users call it. Errors are those of engine::Model::Load; INVALID_ARGUMENT for a
-  // default prompt that the model does not have.
+  // `id`: what users call it. Errors are those of engine::Model::Load.
   static Result<std::unique_ptr<ServedModel>> Open(std::string id, const std::string& path,
                                                    const ServedModelOptions& options);
 

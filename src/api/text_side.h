@@ -1,7 +1,9 @@
 // The text side of a model alone: tokenizer, prompts and limits, without its weights. For whoever
 // computes elsewhere.
 //
-//   PERGOLA_ASSIGN_OR_RETURN(auto text, api::OpenText(path, remote_info, ""));
+//   PERGOLA_ASSIGN_OR_RETURN(const auto files, api::TextFiles::Open(path));
+//   ... the server tells what it serves ...
+//   PERGOLA_ASSIGN_OR_RETURN(auto text, files.MakeText(remote_info));
 #pragma once
 
 #include <memory>
@@ -14,17 +16,26 @@
 
 namespace pergola::api {
 
-// From parts that are open. `default_prompt_name`: empty = the model's own; INVALID_ARGUMENT for
-// one that it does not have.
+// From parts that are open. INVALID_ARGUMENT: the default prompt is none of the model's.
 Result<std::shared_ptr<const text::TextModel>> MakeText(
     std::shared_ptr<const tokenizers::Tokenizer> tokenizer, const models::PipelineConfig& pipeline,
-    const service::ModelInfo& info, const std::string& default_prompt_name);
+    const service::ModelInfo& info);
 
-// From the files at `path`, which must be those that `info` is of. Errors of
-// engine::OpenModelFiles; INVALID_ARGUMENT when limits or vocabulary say that they are another
-// model's.
-Result<std::shared_ptr<const text::TextModel>> OpenText(const std::string& path,
-                                                        const service::ModelInfo& info,
-                                                        const std::string& default_prompt_name);
+// What the files of a model say of its texts. Immutable.
+class TextFiles {
+ public:
+  // Errors of engine::OpenModelFiles.
+  static Result<TextFiles> Open(const std::string& path);
+
+  // For a server that serves what `info` says. INVALID_ARGUMENT when limits or architecture say
+  // that the files are another model's.
+  Result<std::shared_ptr<const text::TextModel>> MakeText(const service::ModelInfo& info) const;
+
+ private:
+  std::string path_;
+  std::string architecture_;
+  models::PipelineConfig pipeline_;
+  std::shared_ptr<const tokenizers::Tokenizer> tokenizer_;  // second owners: the texts made
+};
 
 }  // namespace pergola::api

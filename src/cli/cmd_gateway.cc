@@ -1,125 +1,120 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "api/text_side.h"
 #include "cli/command_line.h"
+#include "cli/gateway_models.h"
 #include "cli/serve_flags.h"
 #include "cli/serving.h"
 #include "cli/status_exit.h"
 #include "core/process_memory.h"
 #include "gateway/replica_set.h"
-#include "rpc/remote_service.h"
 
 namespace pergola::cli {
 namespace {
 
 struct GatewayFlags {
   ModelFlags model;
+  TextFlags text;
   HttpFlags http;
   gateway::ReplicaSetOptions replicas;
   std::vector<std::string> backends;
-  double backend_timeout_s = 300;
+  int64_t max_promised_mib = 2048;
   double stall_timeout_s = 15;
   double drain_timeout_s = 30;
 };
 
-struct Backend {
-  std::string address;
-  std::shared_ptr<rpc::RemoteService> service;  // second owner: the replica sets
+void AddFlags(CLI::App& command, GatewayFlags& flags);
+
+Result<std::unique_ptr<GatewayModels>> OpenGatewayModels(
+    SignalWaiter& signals, const GatewayFlags& flags, std::shared_ptr<gateway::Metrics> metrics) {
+  const StopWhileLoading stop(signals);
+  GatewayModelsOptions options;
+  PERGOLA_ASSIGN_OR_RETURN(options.locations, LocateModels(flags.model));
+  options.backends = flags.backends;
+  options.replicas = flags.replicas;
+  options.replicas.stall_timeout = Seconds(flags.stall_timeout_s);
+  options.replicas.max_promised_bytes = flags.max_promised_mib << 20;
+  options.metrics = std::move(metrics);
+  return GatewayModels::Open(std::move(options));
+}
+
+// The routes as the flags of the moment want them, as soon as a backend has told what it serves.
+// Thread-safe.
+class GatewayRoutes {
+ public:
+  GatewayRoutes(const GatewayModels& models, GatewayFlags flags, HttpFront& front)
+      : models_(models), front_(front), flags_(std::move(flags)) {}
+
+  // The models are known now, and no backend serves others. INVALID_ARGUMENT: the flags do not fit
+  // the models.
+  Status Install() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return InstallWith(flags_);
+  }
+  // Takes other flags; on an error those before stay.
+  Status Change(GatewayFlags flags) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (models_.known()) PERGOLA_RETURN_IF_ERROR(InstallWith(flags));
+    flags_ = std::move(flags);
+    return OkStatus();
+  }
+
+ private:
+  Status InstallWith(const GatewayFlags& flags) {
+    PERGOLA_ASSIGN_OR_RETURN(auto served, OfferModels(models_.Served(), flags.text));
+    front_.routes->Install(MakeRoutes(flags.http, std::move(served), front_.metrics));
+    return OkStatus();
+  }
+
+  const GatewayModels& models_;
+  HttpFront& front_;
+  std::mutex mutex_;  // guards flags_
+  GatewayFlags flags_;
 };
 
-std::vector<Backend> Connect(const std::vector<std::string>& addresses) {
-  std::vector<Backend> backends;
-  for (const std::string& address : addresses) {
-    backends.push_back(
-        {address, std::make_shared<rpc::RemoteService>(address, rpc::RemoteServiceOptions{})});
-  }
-  return backends;
+// Tells of `status` on stderr when it is another than before, and to those who ask for readiness.
+void TellNotReady(const Status& status, HttpFront& front, std::string* told) {
+  if (std::exchange(*told, status.message()) == status.message()) return;
+  std::fprintf(stderr, "not ready: %s\n", status.message().c_str());
+  // Addresses and paths are nobody's business outside.
+  front.routes->SetReason(status.code() == StatusCode::kUnavailable
+                              ? "no server of the model answers"
+                              : "the servers do not serve this gateway's models");
 }
 
-// What the first backend to answer serves; the others may come later.
-Result<std::vector<service::ModelInfo>> AskBackends(const std::vector<Backend>& backends,
-                                                    double timeout_s) {
-  const auto deadline = service::Clock::now() + Seconds(timeout_s);
-  while (true) {
-    for (const Backend& backend : backends) {
-      auto models = backend.service->FetchModels(std::chrono::milliseconds(500));
-      if (models.ok() && !models->empty()) return models;
-      if (models.status().code() == StatusCode::kDataLoss) return models.status();
-      if (service::Clock::now() >= deadline) {
-        return UnavailableError("no backend answers: " + models.status().message());
-      }
-    }
-  }
-}
-
-// What the backends call the model `id`: the same, or whatever they serve if that is all.
-Result<service::ModelInfo> FindInfo(const std::vector<service::ModelInfo>& models,
-                                    const std::string& id, bool only) {
-  for (const service::ModelInfo& info : models) {
-    if (info.id == id) return info;
-  }
-  if (only && models.size() == 1) return models[0];
-  return NotFoundError("the backends do not serve '" + id + "'");
-}
-
-struct GatewayModels {
-  std::vector<gateway::ServedModel> served;
-  std::vector<std::shared_ptr<gateway::ReplicaSet>> sets;
-};
-
-Result<GatewayModels> OpenGatewayModels(const GatewayFlags& flags,
-                                        const std::vector<Backend>& backends,
-                                        gateway::Metrics* metrics) {
-  PERGOLA_ASSIGN_OR_RETURN(const auto locations, LocateModels(flags.model));
-  PERGOLA_ASSIGN_OR_RETURN(const auto remote, AskBackends(backends, flags.backend_timeout_s));
-  GatewayModels models;
-  for (const ModelLocation& location : locations) {
-    PERGOLA_ASSIGN_OR_RETURN(service::ModelInfo info,
-                             FindInfo(remote, location.id, locations.size() == 1));
-    PERGOLA_ASSIGN_OR_RETURN(
-        auto text, api::OpenText(location.path.string(), info, flags.model.default_prompt_name));
-    std::vector<gateway::Replica> replicas;
-    for (const Backend& backend : backends) {
-      replicas.push_back({backend.address, backend.service, info.id});
-    }
-    info.id = location.id;
-    gateway::ReplicaSetOptions options = flags.replicas;
-    options.stall_timeout = Seconds(flags.stall_timeout_s);
-    options.max_promised_bytes = flags.http.max_promised_mib << 20;
-    auto set = std::make_shared<gateway::ReplicaSet>(info, std::move(replicas), options);
-    metrics->AddSource([set, id = info.id] {
-      std::vector<service::MetricSample> samples = set->Metrics();
-      for (service::MetricSample& sample : samples) sample.labels.emplace_back("model", id);
-      return samples;
-    });
-    std::fprintf(stderr, "%s: %s, %s, %zu backends\n", info.id.c_str(), info.architecture.c_str(),
-                 info.numeric_class.c_str(), backends.size());
-    models.sets.push_back(set);
-    models.served.push_back({std::move(set), std::move(info), std::move(text)});
-  }
-  return models;
-}
-
-int RunGateway(const GatewayFlags& flags) {
+int RunGateway(const GatewayFlags& flags, const SetAgain& set_again) {
   ReturnLargeBlocks();
   SignalWaiter signals;  // before any thread
-  const std::vector<Backend> backends = Connect(flags.backends);
-  auto metrics = std::make_shared<gateway::Metrics>();
-  auto models = [&] {
-    const StopWhileLoading stop(signals);
-    return OpenGatewayModels(flags, backends, metrics.get());
-  }();
+  HttpFront front = MakeFront(flags.http);
+  auto models = OpenGatewayModels(signals, flags, front.metrics);
   if (!models.ok()) return Fail(models.status());
-  const auto routes = MakeRoutes(flags.http, models->served, std::move(metrics));
-  auto server = StartHttp(flags.http, routes);
-  if (!server.ok()) return Fail(server.status());
-  const int code = RunHttpUntilStopped(signals, flags.http, **server, flags.drain_timeout_s);
-  server->reset();
+  if (const Status status = Listen(flags.http, &front); !status.ok()) return Fail(status);
+  GatewayRoutes routes(**models, flags, front);
+  std::string told;
+  const auto not_ready = [&](const Status& status) { TellNotReady(status, front, &told); };
+  auto wait = std::make_unique<BackendWait>(
+      **models,
+      [&] {
+        const Status status = routes.Install();
+        if (!status.ok()) return not_ready(status);
+        std::fprintf(stderr, "ready\n");
+      },
+      not_ready);
+  const auto reload = [&]() -> Status {
+    GatewayFlags fresh;
+    CLI::App app;
+    AddFlags(app, fresh);
+    PERGOLA_RETURN_IF_ERROR(set_again(app));
+    return routes.Change(std::move(fresh));
+  };
+  const int code = RunHttpUntilStopped(signals, *front.server, reload, flags.drain_timeout_s);
+  wait.reset();
+  front.server.reset();
   return code;
 }
 
@@ -129,8 +124,6 @@ void AddBackendFlags(CLI::App& command, GatewayFlags& flags) {
                   "Servers that compute, host:port each, all of the same models")
       ->delimiter(',')
       ->required();
-  AddSecondsFlag(command, "--backend-timeout", flags.backend_timeout_s, 0,
-                 "Seconds that the start waits for a first backend");
   AddSecondsFlag(command, "--stall-timeout", flags.stall_timeout_s, 0.1,
                  "Seconds without any answer after which a backend with open work is given up");
   command
@@ -145,6 +138,15 @@ void AddBackendFlags(CLI::App& command, GatewayFlags& flags) {
       ->capture_default_str();
 }
 
+void AddFlags(CLI::App& command, GatewayFlags& flags) {
+  AddModelFlags(command, flags.model);
+  AddTextFlags(command, flags.text);
+  AddBackendFlags(command, flags);
+  AddHttpFlags(command, flags.http);
+  AddPromisedFlag(command, flags.max_promised_mib);
+  AddDrainFlag(command, flags.drain_timeout_s);
+}
+
 }  // namespace
 
 void AddGateway(CLI::App& app, Run* run) {
@@ -152,13 +154,13 @@ void AddGateway(CLI::App& app, Run* run) {
   command->footer(
       "Speaks what `pergola serve` speaks. The model is there for its tokenizer, prompts and\n"
       "limits; its weights are not loaded. Flags as for `pergola serve`.\n"
-      "SIGTERM finishes what is in work and exits 0; SIGHUP rereads the keys.\n"
+      "Listens at once and is ready (/readyz) as soon as a backend answers.\n"
+      "SIGTERM finishes what is in work and exits 0; SIGHUP rereads keys and configuration.\n"
       "  pergola gateway --model all-MiniLM-L6-v2 --backend 10.0.0.7:42668,10.0.0.8:42668");
   auto flags = std::make_shared<GatewayFlags>();
-  AddModelFlags(*command, flags->model);
-  AddBackendFlags(*command, *flags);
-  AddHttpFlags(*command, flags->http);
-  CompleteServing(*command, flags->drain_timeout_s, run, [flags] { return RunGateway(*flags); });
+  AddFlags(*command, *flags);
+  CompleteServing(*command, run,
+                  [flags](const SetAgain& set_again) { return RunGateway(*flags, set_again); });
 }
 
 }  // namespace pergola::cli

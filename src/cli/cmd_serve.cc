@@ -14,39 +14,48 @@ namespace pergola::cli {
 namespace {
 
 struct ServeFlags {
-  ModelFlags model;
-  EngineFlags engine;
+  ComputeFlags compute;
   HttpFlags http;
   PartFlags part;
-  double drain_timeout_s = 30;
 };
 
-int RunServe(const ServeFlags& flags) {
+void AddFlags(CLI::App& command, ServeFlags& flags);
+
+// New routes as the flags say now; those installed before finish what they have begun.
+Status InstallRoutes(const std::vector<std::unique_ptr<api::ServedModel>>& models,
+                     const ServeFlags& flags, HttpFront& front) {
+  PERGOLA_ASSIGN_OR_RETURN(auto served,
+                           OfferModels(Offered<gateway::ServedModel>(models), flags.compute.text));
+  front.routes->Install(MakeRoutes(flags.http, std::move(served), front.metrics));
+  return OkStatus();
+}
+
+int RunServe(const ServeFlags& flags, const SetAgain& set_again) {
+  const ComputeFlags& compute = flags.compute;
   if (!flags.part.role.empty()) {
-    return ServePart({flags.part, flags.model.models.front(), flags.http.server,
-                      flags.model.offline, flags.engine.threads,
-                      flags.engine.activations == "f32"});
+    return ServePart({flags.part, compute.model.models.front(), flags.http.server,
+                      compute.model.offline, compute.engine.threads,
+                      compute.engine.activations == "f32"});
   }
   ReturnLargeBlocks();   // request bodies and answers come and go in bursts
   SignalWaiter signals;  // before any thread
-  auto models = [&] {
-    const StopWhileLoading stop(signals);
-    return OpenModels(flags.model,
-                      ServedOptions(flags.model, flags.engine, flags.http.max_promised_mib));
-  }();
+  auto models = OpenModels(signals, compute);
   if (!models.ok()) return Fail(models.status());
-  std::vector<gateway::ServedModel> served;
-  for (const auto& model : *models) {
-    served.push_back({model->service(), model->info(), model->text()});
-  }
-  auto metrics = std::make_shared<gateway::Metrics>();
-  AddSources(*models, metrics.get());
-  const auto routes = MakeRoutes(flags.http, std::move(served), std::move(metrics));
-  auto server = StartHttp(flags.http, routes);
-  if (!server.ok()) return Fail(server.status());
-  const int code = RunHttpUntilStopped(signals, flags.http, **server, flags.drain_timeout_s);
+  HttpFront front = MakeFront(flags.http);
+  AddSources(*models, front.metrics.get());
+  Status status = InstallRoutes(*models, flags, front);
+  if (status.ok()) status = Listen(flags.http, &front);
+  if (!status.ok()) return Fail(status);
+  const auto reload = [&]() -> Status {
+    ServeFlags fresh;
+    CLI::App app;
+    AddFlags(app, fresh);
+    PERGOLA_RETURN_IF_ERROR(set_again(app));
+    return InstallRoutes(*models, fresh, front);
+  };
+  const int code = RunHttpUntilStopped(signals, *front.server, reload, compute.drain_timeout_s);
   for (const auto& model : *models) model->scheduler().StopAccepting();
-  server->reset();
+  front.server.reset();
   return code;
 }
 
@@ -62,6 +71,12 @@ void AddPartFlags(CLI::App& command, PartFlags& part) {
       ->capture_default_str();
 }
 
+void AddFlags(CLI::App& command, ServeFlags& flags) {
+  AddComputeFlags(command, flags.compute);
+  AddHttpFlags(command, flags.http);
+  AddPartFlags(command, flags.part);
+}
+
 }  // namespace
 
 void AddServe(CLI::App& app, Run* run) {
@@ -70,14 +85,12 @@ void AddServe(CLI::App& app, Run* run) {
       "Speaks the OpenAI, Ollama, TEI, Cohere, Jina, Voyage and Perplexity dialects; /docs lists\n"
       "the routes. Flags may also stand in a TOML file (--config) or in the environment, lists\n"
       "there with commas between. The command line wins, then the environment.\n"
-      "SIGTERM finishes what is in work and exits 0; SIGHUP rereads the keys.\n"
+      "SIGTERM finishes what is in work and exits 0; SIGHUP rereads keys and configuration.\n"
       "  pergola serve --model all-MiniLM-L6-v2 --port 42666");
   auto flags = std::make_shared<ServeFlags>();
-  AddModelFlags(*command, flags->model);
-  AddEngineFlags(*command, flags->engine);
-  AddHttpFlags(*command, flags->http);
-  AddPartFlags(*command, flags->part);
-  CompleteServing(*command, flags->drain_timeout_s, run, [flags] { return RunServe(*flags); });
+  AddFlags(*command, *flags);
+  CompleteServing(*command, run,
+                  [flags](const SetAgain& set_again) { return RunServe(*flags, set_again); });
 }
 
 }  // namespace pergola::cli

@@ -17,11 +17,8 @@ namespace pergola::cli {
 namespace {
 
 struct ServerFlags {
-  ModelFlags model;
-  EngineFlags engine;
+  ComputeFlags compute;
   server::GrpcServerOptions grpc;
-  int64_t max_promised_mib = 2048;
-  double drain_timeout_s = 30;
   std::string status_host = "127.0.0.1";
   int status_port = -1;  // none
 };
@@ -45,17 +42,11 @@ Result<std::unique_ptr<gateway::HttpServer>> StartStatusPages(
 int RunServer(const ServerFlags& flags) {
   ReturnLargeBlocks();
   SignalWaiter signals;  // before any thread
-  auto models = [&] {
-    const StopWhileLoading stop(signals);
-    return OpenModels(flags.model,
-                      ServedOptions(flags.model, flags.engine, flags.max_promised_mib));
-  }();
+  auto models = OpenModels(signals, flags.compute);
   if (!models.ok()) return Fail(models.status());
-  std::vector<server::ServedModel> served;
-  for (const auto& model : *models) {
-    served.push_back({model->service(), model->info(), model->text()});
-  }
-  auto server = server::GrpcServer::Start(flags.grpc, std::move(served));
+  auto served = OfferModels(Offered<server::ServedModel>(*models), flags.compute.text);
+  if (!served.ok()) return Fail(served.status());
+  auto server = server::GrpcServer::Start(flags.grpc, std::move(*served));
   if (!server.ok()) return Fail(server.status());
   auto status_pages = StartStatusPages(flags, *models, **server);
   if (!status_pages.ok()) return Fail(status_pages.status());
@@ -67,7 +58,7 @@ int RunServer(const ServerFlags& flags) {
     running.addresses.push_back("grpc://" + address);
   }
   running.drain = [&](std::chrono::milliseconds timeout) { return (*server)->Drain(timeout); };
-  const int code = RunUntilStopped(signals, running, flags.drain_timeout_s);
+  const int code = RunUntilStopped(signals, running, flags.compute.drain_timeout_s);
   for (const auto& model : *models) model->scheduler().StopAccepting();
   status_pages->reset();
   server->reset();
@@ -86,9 +77,7 @@ void AddServer(CLI::App& app, Run* run) {
       "SIGTERM finishes what is in work and exits 0.\n"
       "  pergola server --model all-MiniLM-L6-v2 --host 0.0.0.0 --port 42668");
   auto flags = std::make_shared<ServerFlags>();
-  AddModelFlags(*command, flags->model);
-  AddEngineFlags(*command, flags->engine);
-  AddPromisedFlag(*command, flags->max_promised_mib);
+  AddComputeFlags(*command, flags->compute);
   flags->grpc.port = 42668;
   AddHostFlags(*command, flags->grpc.hosts, flags->grpc.port);
   command->add_option("--status-host", flags->status_host, "Address of the status pages")
@@ -97,7 +86,7 @@ void AddServer(CLI::App& app, Run* run) {
       ->add_option("--status-port", flags->status_port,
                    "HTTP port of /healthz, /readyz and /metrics (0: any free one; default: none)")
       ->check(CLI::Range(0, 65535));
-  CompleteServing(*command, flags->drain_timeout_s, run, [flags] { return RunServer(*flags); });
+  CompleteServing(*command, run, [flags](const SetAgain&) { return RunServer(*flags); });
 }
 
 }  // namespace pergola::cli

@@ -45,6 +45,30 @@ void ApplyConfigFile(CLI::App& command, const std::string& path) {
   }
 }
 
+GivenOptions ReadGivenOptions(const CLI::App& command) {
+  GivenOptions given;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() > 0 && option->get_configurable()) {
+      given.emplace_back(option->get_name(), option->results());
+    }
+  }
+  return given;
+}
+
+Status SetOptionsAgain(CLI::App& app, const GivenOptions& given, const std::string& path) {
+  try {
+    for (const auto& [name, values] : given) {
+      CLI::Option* option = app.get_option(name);
+      option->add_result(values);
+      option->run_callback();
+    }
+    if (!path.empty()) ApplyConfigFile(app, path);
+  } catch (const CLI::Error& error) {
+    return InvalidArgumentError(error.what());
+  }
+  return OkStatus();
+}
+
 std::string DropServiceAddress(const char* variable) {
   const char* value = std::getenv(variable);
   if (value == nullptr || !std::string_view(value).starts_with("tcp://")) return {};

@@ -4,6 +4,10 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "pergola/status.h"
 
 namespace CLI {
 class App;
@@ -16,6 +20,15 @@ namespace pergola::cli {
 // CLI::FileError when there is no such file and CLI::ConfigError for a key that is unknown or given
 // twice, a section, or a value that the option refuses.
 void ApplyConfigFile(CLI::App& command, const std::string& path);
+
+// Names and values of the options that have some: before ApplyConfigFile, those of the command line
+// and the environment.
+using GivenOptions = std::vector<std::pair<std::string, std::vector<std::string>>>;
+GivenOptions ReadGivenOptions(const CLI::App& command);
+
+// Gives a new `app` with the same options those values again, and then the file at `path` (empty:
+// none) as it is now. INVALID_ARGUMENT: what ApplyConfigFile throws. `app` is of no use then.
+Status SetOptionsAgain(CLI::App& app, const GivenOptions& given, const std::string& path);
 
 // Kubernetes gives each container addresses of the services around it: next to one that is called
 // "pergola", PERGOLA_PORT is "tcp://10.0.0.1:42666". Takes such a value of `variable` out of the

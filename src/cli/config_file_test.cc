@@ -108,5 +108,54 @@ TEST_F(ConfigFileTest, MissingFileIsAFileError) {
   EXPECT_THROW(app_.parse("serve --config " + folder_.path().string()), CLI::FileError);
 }
 
+class SetAgainTest : public ConfigFileTest {
+ protected:
+  // Parses "serve" with these flags and remembers what was given before the file counted.
+  void ParseOnce(const std::string& content, const std::string& flags) {
+    CLI::App* serve = app_.get_subcommand("serve");
+    serve->parse_complete_callback([this, serve] {
+      given_ = ReadGivenOptions(*serve);
+      ApplyConfigFile(*serve, config_);
+    });
+    Parse(content, flags);
+  }
+  Status Again() {
+    CLI::App app;
+    app.add_option("--config", config_)->configurable(false);
+    app.add_option("--port", again_port_)->check(CLI::Range(0, 65535));
+    app.add_option("--host", again_hosts_)->delimiter(',');
+    app.add_flag("--strict", again_strict_);
+    return SetOptionsAgain(app, given_, (folder_.path() / "c.toml").string());
+  }
+
+  GivenOptions given_;
+  int again_port_ = 1;
+  std::vector<std::string> again_hosts_ = {"default"};
+  bool again_strict_ = false;
+};
+
+TEST_F(SetAgainTest, TheFileIsReadAgainAndTheCommandLineStillWins) {
+  ParseOnce("host = [\"a\"]\nport = 5\n", "--port 7 --strict");
+  EXPECT_EQ(port_, 7);
+  folder_.Write("c.toml", "host = [\"b\", \"c\"]\nport = 6\n");
+  const Status status = Again();
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(again_port_, 7);
+  EXPECT_EQ(again_hosts_, (std::vector<std::string>{"b", "c"}));
+  EXPECT_TRUE(again_strict_);
+  folder_.Write("c.toml", "");
+  again_hosts_ = {"default"};
+  ASSERT_TRUE(Again().ok());
+  EXPECT_EQ(again_hosts_, std::vector<std::string>{"default"});
+}
+
+TEST_F(SetAgainTest, ABrokenFileIsAnError) {
+  ParseOnce("port = 5\n", "");
+  for (const char* broken : {"port = 99999\n", "prot = 5\n", "[section]\nport = 5\n"}) {
+    folder_.Write("c.toml", broken);
+    EXPECT_EQ(Again().code(), StatusCode::kInvalidArgument) << broken;
+  }
+}
+
 }  // namespace
 }  // namespace pergola::cli

@@ -52,8 +52,9 @@ void AddListenFlags(CLI::App& command, HttpFlags& flags) {
 void AddPolicyFlags(CLI::App& command, HttpFlags& flags) {
   gateway::HttpServerOptions& server = flags.server;
   gateway::RoutesOptions& routes = flags.routes;
-  command.add_option("--api-key-file", server.api_key_file,
-                     "Keys, one a line; reread on SIGHUP. Without: no keys needed");
+  command.add_option(
+      "--api-key-file", server.api_key_file,
+      "Keys and their limits, one a line; reread on SIGHUP. Without: no keys needed");
   command.add_flag("--open-metrics", server.open_metrics, "/metrics needs no key");
   command.add_flag("--open-docs", server.open_docs, "/docs and /openapi.json need no key");
   command.add_option("--cors-origin", server.cors_origins, "Origins that browsers may call from")
@@ -69,7 +70,6 @@ void AddPolicyFlags(CLI::App& command, HttpFlags& flags) {
   command.add_option("--max-batch-inputs", routes.max_batch_inputs, "Inputs of one request")
       ->check(positive)
       ->capture_default_str();
-  AddPromisedFlag(command, flags.max_promised_mib);
   command.add_option("--request-timeout", flags.request_timeout_s, "Seconds until 504")
       ->check(SecondsFrom(0.001))
       ->capture_default_str();
@@ -98,8 +98,7 @@ milliseconds Seconds(double seconds) {
   return duration_cast<milliseconds>(std::chrono::duration<double>(seconds));
 }
 
-api::ServedModelOptions ServedOptions(const ModelFlags& model, const EngineFlags& engine,
-                                      int64_t max_promised_mib) {
+api::ServedModelOptions ServedOptions(const EngineFlags& engine) {
   api::ServedModelOptions options;
   options.model.ops.num_threads = engine.threads;
   if (engine.activations == "f32") options.model.activations = kernels::ActivationPrecision::kF32;
@@ -112,9 +111,19 @@ api::ServedModelOptions ServedOptions(const ModelFlags& model, const EngineFlags
   options.scheduler.cache_bytes = static_cast<size_t>(engine.cache_mib) << 20;
   options.scheduler.single_flight = engine.cache_mib > 0;
   options.scheduler.max_queued_tokens = engine.max_queued_tokens;
-  options.scheduler.max_promised_bytes = max_promised_mib << 20;
-  options.default_prompt_name = model.default_prompt_name;
+  options.scheduler.max_promised_bytes = engine.max_promised_mib << 20;
   return options;
+}
+
+text::TextSettings SettingsOf(const TextFlags& flags) {
+  text::TextSettings settings;
+  settings.default_prompt_name = flags.default_prompt_name;
+  for (const std::string& prompt : flags.prompts) {
+    const size_t equals = prompt.find('=');  // there is one, the flag has checked
+    settings.prompts.insert_or_assign(prompt.substr(0, equals), prompt.substr(equals + 1));
+  }
+  if (!flags.pair_instruction.empty()) settings.pair_instruction = flags.pair_instruction;
+  return settings;
 }
 
 void AddModelFlags(CLI::App& command, ModelFlags& flags) {
@@ -124,9 +133,27 @@ void AddModelFlags(CLI::App& command, ModelFlags& flags) {
       ->delimiter(',')
       ->capture_default_str();
   command.add_flag("--offline", flags.offline, "Fetch nothing: the model must be there");
+}
+
+void AddTextFlags(CLI::App& command, TextFlags& flags) {
+  const CLI::Validator named(
+      [](std::string& text) {
+        const size_t equals = text.find('=');
+        const bool right = equals != std::string::npos && equals > 0;
+        return right ? std::string() : "'" + text + "' is not NAME=TEXT";
+      },
+      "");
   command.add_option("--default-prompt-name", flags.default_prompt_name,
                      "Prompt put before texts that ask for none");
+  command
+      .add_option("--named-prompt", flags.prompts,
+                  "NAME=TEXT: a prompt beside the models' own, or in place of one; may be repeated")
+      ->check(named);
+  command.add_option("--pair-instruction", flags.pair_instruction,
+                     "What a language model that judges pairs is told");
 }
+
+namespace {
 
 void AddEngineFlags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--threads", flags.threads, "Compute threads (0: one per usable core)")
@@ -147,6 +174,21 @@ void AddEngineFlags(CLI::App& command, EngineFlags& flags) {
                   "Beyond, requests are refused (429)")
       ->check(CLI::Range(int64_t{1}, kMost))
       ->capture_default_str();
+  AddPromisedFlag(command, flags.max_promised_mib);
+}
+
+}  // namespace
+
+void AddComputeFlags(CLI::App& command, ComputeFlags& flags) {
+  AddModelFlags(command, flags.model);
+  AddTextFlags(command, flags.text);
+  AddEngineFlags(command, flags.engine);
+  AddDrainFlag(command, flags.drain_timeout_s);
+}
+
+void AddDrainFlag(CLI::App& command, double& drain_timeout_s) {
+  AddSecondsFlag(command, "--drain-timeout", drain_timeout_s, 0,
+                 "Seconds that a stop waits for requests in work");
 }
 
 void AddHostFlags(CLI::App& command, std::vector<std::string>& hosts, int& port) {
@@ -178,12 +220,11 @@ void AddSecondsFlag(CLI::App& command, const std::string& names, double& seconds
   command.add_option(names, seconds, help)->check(SecondsFrom(shortest))->capture_default_str();
 }
 
-void CompleteServing(CLI::App& command, double& drain_timeout_s, Run* run,
-                     std::function<int()> serve) {
-  AddSecondsFlag(command, "--drain-timeout", drain_timeout_s, 0,
-                 "Seconds that a stop waits for requests in work");
+void CompleteServing(CLI::App& command, Run* run,
+                     std::function<int(const SetAgain& set_again)> serve) {
   auto config = std::make_shared<std::string>();
-  command.add_option("--config", *config, "TOML file with these options")->configurable(false);
+  command.add_option("--config", *config, "TOML file with these options; reread on SIGHUP")
+      ->configurable(false);
   NameEnvironment(command);
   command.preparse_callback([](size_t) {
     const std::string address = DropServiceAddress("PERGOLA_PORT");
@@ -193,8 +234,11 @@ void CompleteServing(CLI::App& command, double& drain_timeout_s, Run* run,
   });
   // When parsed, unlike a plain callback, leaves the environment alone for other commands.
   command.parse_complete_callback([&command, config, run, serve = std::move(serve)] {
+    const GivenOptions given = ReadGivenOptions(command);
     if (!config->empty()) ApplyConfigFile(command, *config);
-    *run = serve;
+    *run = [serve, given, path = *config] {
+      return serve([given, path](CLI::App& app) { return SetOptionsAgain(app, given, path); });
+    };
   });
 }
 

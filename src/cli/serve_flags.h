@@ -1,8 +1,8 @@
 // Flags that the serving commands share: `serve`, `server`, `gateway`.
 //
 //   auto flags = std::make_shared<MyFlags>();
-//   AddModelFlags(*command, flags->model);
-//   CompleteServing(*command, run, [flags] { return RunMine(*flags); });
+//   AddComputeFlags(*command, flags->compute);
+//   CompleteServing(*command, run, [flags](const SetAgain&) { return RunMine(*flags); });
 #pragma once
 
 #include <chrono>
@@ -15,13 +15,20 @@
 #include "cli/command_line.h"
 #include "gateway/http_server.h"
 #include "gateway/routes.h"
+#include "text/text_settings.h"
 
 namespace pergola::cli {
 
 struct ModelFlags {
   std::vector<std::string> models = {"all-MiniLM-L6-v2"};
   bool offline = false;
+};
+
+// What is said of texts in place of the models' files.
+struct TextFlags {
   std::string default_prompt_name;
+  std::vector<std::string> prompts;  // NAME=TEXT each
+  std::string pair_instruction;
 };
 
 struct EngineFlags {
@@ -31,33 +38,48 @@ struct EngineFlags {
   int64_t step_tokens = 0;
   int64_t cache_mib = 64;
   int64_t max_queued_tokens = 1 << 20;
+  int64_t max_promised_mib = 2048;
+};
+
+// Of a process that computes: `serve` and `server`.
+struct ComputeFlags {
+  ModelFlags model;
+  TextFlags text;
+  EngineFlags engine;
+  double drain_timeout_s = 30;
 };
 
 struct HttpFlags {
   gateway::HttpServerOptions server;
   gateway::RoutesOptions routes;
-  int64_t max_promised_mib = 2048;
   double request_timeout_s = 60;
   double keepalive_timeout_s = 75;
   bool access_log = false;
 };
 
 void AddModelFlags(CLI::App& command, ModelFlags& flags);
-void AddEngineFlags(CLI::App& command, EngineFlags& flags);
+void AddTextFlags(CLI::App& command, TextFlags& flags);
+void AddComputeFlags(CLI::App& command, ComputeFlags& flags);
 void AddHostFlags(CLI::App& command, std::vector<std::string>& hosts, int& port);
 void AddHttpFlags(CLI::App& command, HttpFlags& flags);
 void AddPromisedFlag(CLI::App& command, int64_t& max_promised_mib);
+void AddDrainFlag(CLI::App& command, double& drain_timeout_s);
 // An option of seconds, from `shortest` to what every clock can count.
 void AddSecondsFlag(CLI::App& command, const std::string& names, double& seconds, double shortest,
                     const std::string& help);
 
-// The last of a command's flags: --config and --drain-timeout, a variable for every option
-// (--max-body-bytes: PERGOLA_MAX_BODY_BYTES), and `*run` when it is parsed.
-void CompleteServing(CLI::App& command, double& drain_timeout_s, Run* run,
-                     std::function<int()> serve);
+// Gives the options of a new CLI::App, which has the same flags, the values of the command line and
+// the environment at the start and of the configuration file as it is now. INVALID_ARGUMENT saying
+// what is wrong with the file. Thread-safe.
+using SetAgain = std::function<Status(CLI::App& app)>;
 
-api::ServedModelOptions ServedOptions(const ModelFlags& model, const EngineFlags& engine,
-                                      int64_t max_promised_mib);
+// After the last of a command's flags: --config, a variable for every option (--max-body-bytes:
+// PERGOLA_MAX_BODY_BYTES), and `*run` when it is parsed.
+void CompleteServing(CLI::App& command, Run* run,
+                     std::function<int(const SetAgain& set_again)> serve);
+
+api::ServedModelOptions ServedOptions(const EngineFlags& engine);
+text::TextSettings SettingsOf(const TextFlags& flags);
 
 std::chrono::milliseconds Seconds(double seconds);
 

@@ -63,9 +63,11 @@ Result<std::vector<ModelLocation>> LocateModels(const ModelFlags& flags) {
   return locations;
 }
 
-Result<std::vector<std::unique_ptr<api::ServedModel>>> OpenModels(
-    const ModelFlags& flags, const api::ServedModelOptions& options) {
-  PERGOLA_ASSIGN_OR_RETURN(const std::vector<ModelLocation> locations, LocateModels(flags));
+Result<std::vector<std::unique_ptr<api::ServedModel>>> OpenModels(SignalWaiter& signals,
+                                                                  const ComputeFlags& flags) {
+  const StopWhileLoading stop(signals);
+  const api::ServedModelOptions options = ServedOptions(flags.engine);
+  PERGOLA_ASSIGN_OR_RETURN(const std::vector<ModelLocation> locations, LocateModels(flags.model));
   std::vector<std::unique_ptr<api::ServedModel>> models;
   for (const ModelLocation& location : locations) {
     Result<std::unique_ptr<api::ServedModel>> model =
@@ -94,7 +96,7 @@ void AddSources(const std::vector<std::unique_ptr<api::ServedModel>>& models,
   }
 }
 
-std::shared_ptr<gateway::Routes> MakeRoutes(const HttpFlags& flags,
+std::unique_ptr<gateway::Routes> MakeRoutes(const HttpFlags& flags,
                                             std::vector<gateway::ServedModel> models,
                                             std::shared_ptr<gateway::Metrics> metrics) {
   gateway::RoutesOptions options = flags.routes;
@@ -104,20 +106,29 @@ std::shared_ptr<gateway::Routes> MakeRoutes(const HttpFlags& flags,
   options.default_timeout = Seconds(flags.request_timeout_s);
   options.metrics = std::move(metrics);
   options.models = std::move(models);
-  return std::make_shared<gateway::Routes>(std::move(options));
+  return std::make_unique<gateway::Routes>(std::move(options));
 }
 
-Result<std::unique_ptr<gateway::HttpServer>> StartHttp(
-    const HttpFlags& flags, const std::shared_ptr<gateway::Routes>& routes) {
+HttpFront MakeFront(const HttpFlags& flags) {
+  HttpFront front;
+  front.metrics = std::make_shared<gateway::Metrics>();
+  front.routes = std::make_shared<gateway::LiveRoutes>(gateway::LiveRoutes::Options{
+      front.metrics, {flags.server.open_metrics, flags.server.open_docs}});
+  return front;
+}
+
+Status Listen(const HttpFlags& flags, HttpFront* front) {
   gateway::HttpServerOptions options = flags.server;
   options.keepalive_timeout = Seconds(flags.keepalive_timeout_s);
   options.request_timeout = Seconds(flags.request_timeout_s);
-  options.observer = [routes = std::weak_ptr(routes),
+  options.observer = [counted = front->metrics,
                       access_log = flags.access_log](const gateway::RequestLog& log) {
-    if (const auto alive = routes.lock()) alive->metrics().CountRequest(log);
+    counted->CountRequest(log);
     if (access_log) LogAccess(log);
   };
-  return gateway::HttpServer::Start(std::move(options), routes);
+  PERGOLA_ASSIGN_OR_RETURN(front->server,
+                           gateway::HttpServer::Start(std::move(options), front->routes));
+  return OkStatus();
 }
 
 int RunUntilStopped(SignalWaiter& signals, const Running& running, double drain_timeout_s) {
@@ -138,16 +149,21 @@ int RunUntilStopped(SignalWaiter& signals, const Running& running, double drain_
   return drained ? kExitOk : kExitFailure;
 }
 
-int RunHttpUntilStopped(SignalWaiter& signals, const HttpFlags& flags, gateway::HttpServer& server,
-                        double drain_timeout_s) {
+int RunHttpUntilStopped(SignalWaiter& signals, gateway::HttpServer& server,
+                        const std::function<Status()>& reload, double drain_timeout_s) {
   Running running;
   running.addresses = server.addresses();
   running.reload = [&] {
-    if (const Status status = server.ReloadKeys(); !status.ok()) {
-      std::fprintf(stderr, "pergola: keys not reloaded: %s\n", status.message().c_str());
-    } else if (!flags.server.api_key_file.empty()) {
-      std::fprintf(stderr, "keys reloaded\n");
-    }
+    const auto tell = [](const Status& status, const char* what) {
+      if (status.ok()) {
+        std::fprintf(stderr, "%s reloaded\n", what);
+      } else {
+        std::fprintf(stderr, "pergola: %s not reloaded, all stays as it was: %s\n", what,
+                     status.message().c_str());
+      }
+    };
+    if (server.needs_keys()) tell(server.ReloadKeys(), "keys");
+    tell(reload(), "configuration");
   };
   running.drain = [&server](std::chrono::milliseconds timeout) { return server.Drain(timeout); };
   return RunUntilStopped(signals, running, drain_timeout_s);

@@ -14,7 +14,9 @@
 #include "cli/serve_flags.h"
 #include "core/signals.h"
 #include "gateway/http_server.h"
+#include "gateway/live_routes.h"
 #include "gateway/routes.h"
+#include "text/text_settings.h"
 
 namespace pergola::cli {
 
@@ -32,20 +34,46 @@ class StopWhileLoading {
 
 // Where the models of `flags` lie, pulled if they must be. INVALID_ARGUMENT: two of one name.
 Result<std::vector<ModelLocation>> LocateModels(const ModelFlags& flags);
-// The same, loaded; tells of each on stderr.
-Result<std::vector<std::unique_ptr<api::ServedModel>>> OpenModels(
-    const ModelFlags& flags, const api::ServedModelOptions& options);
+// The same, loaded; tells of each on stderr. A stop signal meanwhile ends the program.
+Result<std::vector<std::unique_ptr<api::ServedModel>>> OpenModels(SignalWaiter& signals,
+                                                                  const ComputeFlags& flags);
+
+// Models as the gateway or a server (T) takes them, with texts as `flags` want them.
+// INVALID_ARGUMENT naming the model whose files do not allow it.
+template <typename T>
+Result<std::vector<T>> OfferModels(std::vector<T> models, const TextFlags& flags) {
+  for (T& model : models) {
+    auto text = text::WithSettings(std::move(model.text), SettingsOf(flags));
+    if (!text.ok()) return text.status().WithContext(model.info.id);
+    model.text = std::move(*text);
+  }
+  return models;
+}
+template <typename T>
+std::vector<T> Offered(const std::vector<std::unique_ptr<api::ServedModel>>& models) {
+  std::vector<T> offered;
+  for (const auto& model : models) {
+    offered.push_back({model->service(), model->info(), model->text()});
+  }
+  return offered;
+}
 
 // Adds the scheduler's metrics of each model, labelled with its name.
 void AddSources(const std::vector<std::unique_ptr<api::ServedModel>>& models,
                 gateway::Metrics* metrics);
 
-// Routes of `models` as `flags` want them, and the server in front of them.
-std::shared_ptr<gateway::Routes> MakeRoutes(const HttpFlags& flags,
+// Routes of `models` as `flags` want them.
+std::unique_ptr<gateway::Routes> MakeRoutes(const HttpFlags& flags,
                                             std::vector<gateway::ServedModel> models,
                                             std::shared_ptr<gateway::Metrics> metrics);
-Result<std::unique_ptr<gateway::HttpServer>> StartHttp(
-    const HttpFlags& flags, const std::shared_ptr<gateway::Routes>& routes);
+// A server, and what its routes are installed in.
+struct HttpFront {
+  std::shared_ptr<gateway::Metrics> metrics;
+  std::shared_ptr<gateway::LiveRoutes> routes;  // second owner: the server
+  std::unique_ptr<gateway::HttpServer> server;
+};
+HttpFront MakeFront(const HttpFlags& flags);  // without server
+Status Listen(const HttpFlags& flags, HttpFront* front);
 
 // A server that answers.
 struct Running {
@@ -58,8 +86,9 @@ struct Running {
 // Waits for a stop signal, then drains; a second one ends the program. Returns the exit code.
 int RunUntilStopped(SignalWaiter& signals, const Running& running, double drain_timeout_s);
 
-// The same for an HTTP server, which rereads its keys at SIGHUP.
-int RunHttpUntilStopped(SignalWaiter& signals, const HttpFlags& flags, gateway::HttpServer& server,
-                        double drain_timeout_s);
+// The same for an HTTP server. At SIGHUP it rereads its keys, and `reload` the rest, if there is
+// something to reread; what fails is told on stderr and changes nothing.
+int RunHttpUntilStopped(SignalWaiter& signals, gateway::HttpServer& server,
+                        const std::function<Status()>& reload, double drain_timeout_s);
 
 }  // namespace pergola::cli

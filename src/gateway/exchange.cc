@@ -14,6 +14,11 @@ void InFlight::Leave() {
   if (--count_ == 0) none_.notify_all();
 }
 
+bool InFlight::none() {
+  const std::lock_guard lock(mutex_);
+  return count_ == 0;
+}
+
 void InFlight::WaitForNone() {
   std::unique_lock lock(mutex_);
   none_.wait(lock, [this] { return count_ == 0; });
@@ -33,12 +38,13 @@ Exchange::~Exchange() {
   // Nobody is left to answer: a bug elsewhere must not leave the client without a word.
   if (!answered_.load())
     Fail({InternalError("the request was dropped without an answer"), "", "", false});
+  ReleaseKey();
   parts_.in_flight->Leave();
 }
 
 void Exchange::StartDeadline(service::Clock::time_point deadline, Failure failure) {
   request_.deadline = deadline;
-  const std::lock_guard lock(ticket_mutex_);
+  const std::lock_guard lock(mutex_);
   ticket_ = parts_.timer->Add(deadline, [weak = weak_from_this(), failure = std::move(failure)] {
     const std::shared_ptr<Exchange> exchange = weak.lock();
     if (exchange == nullptr) return;
@@ -49,13 +55,34 @@ void Exchange::StartDeadline(service::Clock::time_point deadline, Failure failur
 
 bool Exchange::Claim() {
   if (answered_.exchange(true)) return false;
-  const std::lock_guard lock(ticket_mutex_);
+  const std::lock_guard lock(mutex_);
   if (ticket_) parts_.timer->Remove(*ticket_);
   return true;
 }
 
+void Exchange::HoldKey(std::shared_ptr<KeyUsage> key) {
+  const std::lock_guard lock(mutex_);
+  key_ = std::move(key);
+}
+
+void Exchange::ReleaseKey() {
+  std::shared_ptr<KeyUsage> key;
+  {
+    const std::lock_guard lock(mutex_);
+    key.swap(key_);
+  }
+  if (key != nullptr) key->End();
+}
+
+void Exchange::Respond(HttpResponse response) {
+  // Before the client can see the answer and send its next request.
+  if (!response.next_chunk) ReleaseKey();
+  const HttpRespond respond = std::move(respond_);
+  respond(std::move(response));
+}
+
 void Exchange::Send(HttpResponse response) {
-  if (Claim()) respond_(std::move(response));
+  if (Claim()) Respond(std::move(response));
 }
 
 void Exchange::SendJson(std::string body) {
@@ -71,12 +98,15 @@ void Exchange::SendParts(AnswerParts parts, std::vector<HttpHeader> headers) {
   bool more = true;
   while (more && response.body.size() < kHeldBytes) more = parts(&response.body);
   if (more) {
-    response.next_chunk = [parts = std::move(parts)](std::string* chunk) mutable {
+    // `self`: what the parts read may go with the last exchange.
+    response.next_chunk = [self = shared_from_this(),
+                           parts = std::move(parts)](std::string* chunk) mutable {
       constexpr size_t kChunkBytes = size_t{256} << 10;
       const size_t begin = chunk->size();
       while (parts(chunk)) {
         if (chunk->size() - begin >= kChunkBytes) return true;
       }
+      self->ReleaseKey();
       return false;
     };
   }
@@ -91,9 +121,9 @@ void Exchange::Fail(const Failure& failure) {
   response.body = RenderErrorBody(
       envelope, {response.status, failure.status.message(), failure.param, failure.code});
   if (response.status == 429 || response.status == 503) {
-    response.headers.push_back({"retry-after", "1"});
+    response.headers.push_back({"retry-after", std::to_string(failure.retry_after.count())});
   }
-  respond_(std::move(response));
+  Respond(std::move(response));
 }
 
 }  // namespace pergola::gateway

@@ -11,6 +11,7 @@
 #include "gateway/deadline_timer.h"
 #include "gateway/dialect.h"
 #include "gateway/http_types.h"
+#include "gateway/key_usage.h"
 #include "gateway/route_table.h"
 
 namespace pergola::gateway {
@@ -21,6 +22,7 @@ class InFlight {
   void Enter();
   void Leave();
   void WaitForNone();
+  bool none();
 
  private:
   std::mutex mutex_;  // guards count_
@@ -59,16 +61,24 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void SendParts(AnswerParts parts, std::vector<HttpHeader> headers = {});
   void Fail(const Failure& failure);
 
+  // Given back when the answer is given (a long one: when it is made to its end), or else with the
+  // last owner. Once, before the work begins.
+  void HoldKey(std::shared_ptr<KeyUsage> key);
+
  private:
   bool Claim();
+  // Calls respond_ and lets go of it and, unless more of the answer is to be made, of the key.
+  void Respond(HttpResponse response);
+  void ReleaseKey();
 
   const Parts parts_;
   HttpRequest request_;
   HttpRespond respond_;
   const Route* route_;
   std::atomic<Envelope> envelope_;
-  std::mutex ticket_mutex_;  // guards ticket_
+  std::mutex mutex_;  // guards what follows
   std::optional<DeadlineTimer::Ticket> ticket_;
+  std::shared_ptr<KeyUsage> key_;  // second owner: the keys of the server
   std::atomic<bool> answered_ = false;
 };
 

@@ -3,6 +3,7 @@
 //   return Failure::Invalid("dimensions", "dimensions is 0, it must be 1..384");
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -28,6 +29,7 @@ struct Failure {
   std::string param;   // the field at fault, or empty
   std::string code;    // "model_not_found", or empty
   bool empty = false;  // an empty list where something must be: TEI answers 400 instead of 422
+  std::chrono::seconds retry_after{1};  // told with 429 and 503
 
   static Failure Invalid(std::string_view param, std::string message) {
     return {InvalidArgumentError(std::move(message)), std::string(param), "", false};

@@ -85,6 +85,7 @@ class HttpConnection : public ManagedConnection,
     std::string allow_origin;
     Clock::time_point received;
     RequestLog log;
+    std::shared_ptr<KeyUsage> key_usage;
     std::shared_ptr<service::CancelToken> cancel = std::make_shared<service::CancelToken>();
   };
 
@@ -359,7 +360,8 @@ awaitable<bool> HttpConnection::ServeRequest(HttpHead head) {
   current_.gzip_answer = decision.gzip_answer;
   current_.allow_origin = decision.allow_origin;
   current_.log.route = decision.route.route;
-  current_.log.api_key = decision.api_key;
+  current_.log.api_key = decision.key.number;
+  current_.key_usage = std::move(decision.key.usage);
   if (decision.answer) {
     const bool early = co_await AnswerEarly(head, std::move(*decision.answer));
     co_return early;
@@ -491,6 +493,7 @@ awaitable<HttpConnection::Next> HttpConnection::AwaitHandler(HttpHead head, std:
   request.received = current_.received = Clock::now();
   request.deadline = deadline;
   request.api_key = current_.log.api_key;
+  request.key_usage = std::move(current_.key_usage);
   request.cancel = current_.cancel;
   exchange->post = [mailbox = set_->mailbox()](std::function<void()> work) {
     mailbox->Post(std::move(work));

@@ -318,6 +318,8 @@ bool HttpServer::Drain(std::chrono::milliseconds limit) {
   return server.WaitUntilQuiet(std::max(limit, kShortestDrain));
 }
 
+bool HttpServer::needs_keys() const { return impl_->server->keys != nullptr; }
+
 Status HttpServer::ReloadKeys() {
   return impl_->server->keys == nullptr ? OkStatus() : impl_->server->keys->Reload();
 }

@@ -124,6 +124,8 @@ class HttpServer {
   // on until the destructor). Blocks; not to be called from a handler. A second call waits again.
   bool Drain(std::chrono::milliseconds limit);
 
+  // Whether there is an API key file.
+  bool needs_keys() const;
   // Reads the API key file again (SIGHUP). On an error the old keys stay. OK without a key file.
   Status ReloadKeys();
 

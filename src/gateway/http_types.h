@@ -16,6 +16,8 @@
 
 namespace pergola::gateway {
 
+class KeyUsage;
+
 struct HttpHeader {
   std::string name;  // lower case
   std::string value;
@@ -29,6 +31,7 @@ struct HttpRequest {
   std::vector<HttpHeader> headers;
   std::string body;                     // whole, inflated, at most max_body_bytes
   int api_key = -1;                     // number of the key used; -1: none
+  std::shared_ptr<KeyUsage> key_usage;  // null: no limits of a key. Second owner: the keys
   std::string request_id;               // taken over from the client if sane, else made
   service::Clock::time_point received;  // when the whole request was there
   // The client gets 504 then, whatever the handler does: pass it on with the work. max(): none.

@@ -109,6 +109,11 @@ struct Metrics::State {
           .Name("pergola_http_request_duration_seconds")
           .Help("From the whole request received to the answer written, by route")
           .Register(registry);
+  prometheus::Family<Counter>& limited =
+      prometheus::BuildCounter()
+          .Name("pergola_key_limited_total")
+          .Help("Requests refused because a key is at its limit, by limit")
+          .Register(registry);
   Counter& tokens = Single("pergola_tokens_total", "Tokens embedded, special tokens included");
   Counter& inputs = Single("pergola_inputs_total", "Texts and id lists embedded");
   Counter& truncated =
@@ -173,6 +178,10 @@ void Metrics::CountTokens(int64_t tokens, int64_t inputs, int64_t truncated, int
   if (cache_hits > 0) state_->cache_hits.Increment(static_cast<double>(cache_hits));
 }
 
+void Metrics::CountLimited(std::string_view limit) {
+  state_->limited.Add({{"limit", std::string(limit)}}).Increment();
+}
+
 std::string Metrics::Render() const {
   std::vector<prometheus::MetricFamily> families = state_->registry.Collect();
   std::vector<Source> sources;
@@ -184,6 +193,13 @@ std::string Metrics::Render() const {
   for (const Source& source : sources) AddSamples(source(), &told);
   for (auto& [name, family] : told) families.push_back(std::move(family));
   return prometheus::TextSerializer().Serialize(families);
+}
+
+HttpResponse Metrics::Response() const {
+  HttpResponse response;
+  response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  response.body = Render();
+  return response;
 }
 
 }  // namespace pergola::gateway

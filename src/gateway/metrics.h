@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gateway/http_server.h"
@@ -37,8 +38,12 @@ class Metrics {
   // answered.
   void CountTokens(int64_t tokens, int64_t inputs, int64_t truncated, int64_t cache_hits);
 
-  // Content type "text/plain; version=0.0.4; charset=utf-8".
+  // A request refused because its key is at a limit: "requests", "tokens" or "concurrent".
+  void CountLimited(std::string_view limit);
+
+  // Prometheus text, and it as the answer to GET /metrics.
   std::string Render() const;
+  HttpResponse Response() const;
 
  private:
   struct State;

@@ -118,8 +118,8 @@ std::optional<HttpResponse> RequestGate::CheckKey(const HttpHead& head,
   if (head.count("authorization") > 1) {
     return Error(head.path, 401, "there is more than one Authorization header");
   }
-  if (given) decision->api_key = keys_->Find(*given);
-  if (decision->api_key >= 0) return std::nullopt;
+  if (given) decision->key = keys_->Find(*given);
+  if (decision->key.number >= 0) return std::nullopt;
   return Error(
       head.path, 401,
       given ? "the API key is not valid" : "an API key is needed: Authorization: Bearer <key>");

@@ -26,7 +26,7 @@ struct GateDecision {
   bool gunzip = false;                   // the body is gzip
   bool gzip_answer = false;              // the client takes gzip
   std::chrono::milliseconds timeout{0};  // 0: none
-  int api_key = -1;                      // number of the key given
+  ApiKeys::Match key;                    // the key given
   std::string allow_origin;              // value of access-control-allow-origin; empty: no CORS
 };
 

@@ -9,8 +9,10 @@
 #include "gateway/exchange.h"
 #include "gateway/json_reader.h"
 #include "gateway/json_writer.h"
+#include "gateway/key_usage.h"
 #include "gateway/openapi.h"
 #include "gateway/readiness.h"
+#include "gateway/route_check.h"
 #include "gateway/route_table.h"
 #include "gateway/text_routes.h"
 #include "gateway/work_pool.h"
@@ -44,6 +46,11 @@ std::vector<HttpHeader> AnswerHeaders(const EmbedAnswer& answer,
 Failure DeadlinePassed() {
   return {DeadlineExceededError("the deadline of the request passed before it was answered"), "",
           "", false};
+}
+
+Failure KeyLimited(LimitRefusal refusal) {
+  return {ResourceExhaustedError(std::move(refusal.message)), "", "rate_limit_exceeded", false,
+          refusal.retry_after};
 }
 
 // Why nobody waits for the answer any more, if so.
@@ -115,9 +122,7 @@ void Routes::State::AnswerGet(const ExchangePtr& exchange) {
       return exchange->SendJson(DescribeModel(*model));
     }
     case Action::kMetrics:
-      response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-      response.body = options.metrics->Render();
-      return exchange->Send(std::move(response));
+      return exchange->Send(options.metrics->Response());
     case Action::kDocs:
       response.content_type = "text/html; charset=utf-8";
       response.body = docs;
@@ -131,6 +136,13 @@ void Routes::State::AnswerPost(const ExchangePtr& exchange) {
   HttpRequest& request = exchange->request();
   if (request.deadline == Clock::time_point::max()) {
     exchange->StartDeadline(request.received + options.default_timeout, DeadlinePassed());
+  }
+  if (const auto& key = request.key_usage) {
+    if (std::optional<LimitRefusal> refusal = key->Begin(Clock::now())) {
+      options.metrics->CountLimited(refusal->limit);
+      return exchange->Fail(KeyLimited(std::move(*refusal)));
+    }
+    exchange->HoldKey(key);
   }
   if (request.body.size() <= static_cast<size_t>(options.inline_body_bytes)) {
     return Run(exchange);
@@ -212,6 +224,12 @@ void Routes::State::AnswerShow(const ExchangePtr& exchange, const JsonValue& bod
 
 void Routes::State::Submit(const ExchangePtr& exchange, PreparedEmbed prepared) {
   if (exchange->expired()) return exchange->Fail(DeadlinePassed());
+  if (const auto& usage = exchange->request().key_usage) {
+    if (auto refusal = usage->TakeTokens(prepared.answer->tokens, Clock::now())) {
+      options.metrics->CountLimited(refusal->limit);
+      return exchange->Fail(KeyLimited(std::move(*refusal)));
+    }
+  }
   prepared.request.deadline = exchange->deadline();
   const int key = exchange->request().api_key;
   if (key >= 0) prepared.request.tenant = std::to_string(key);
@@ -259,28 +277,15 @@ Routes::~Routes() { state_->in_flight.WaitForNone(); }
 
 Metrics& Routes::metrics() { return *state_->options.metrics; }
 
+bool Routes::idle() const { return state_->in_flight.none(); }
+
 HttpHandler::RouteCheck Routes::Check(std::string_view method, std::string_view path) const {
-  RouteCheck check;
-  check.allow = AllowedMethods(path);
-  check.path_known = !check.allow.empty();
-  const Route* route = FindRoute(method, path);
-  check.method_allowed = route != nullptr;
-  if (check.path_known) check.route = PatternOf(path);
-  check.takes_body = route != nullptr && route->takes_body();
-  check.form_content_type_ok = path.starts_with("/api/");
-  const bool open = path == "/healthz" || path == "/readyz" || path == "/health" ||
-                    (state_->options.open_metrics && path == "/metrics") ||
-                    (state_->options.open_docs && (path == "/docs" || path == "/openapi.json"));
-  check.needs_auth = !open;
-  return check;
+  return CheckRoute(method, path, {state_->options.open_metrics, state_->options.open_docs});
 }
 
 HttpResponse Routes::RenderError(std::string_view path, int status,
                                  std::string_view message) const {
-  HttpResponse response;
-  response.status = status;
-  response.body = RenderErrorBody(EnvelopeOf(path), {status, message, "", ""});
-  return response;
+  return RenderRouteError(path, status, message);
 }
 
 void Routes::Handle(HttpRequest request, HttpRespond respond) {

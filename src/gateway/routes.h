@@ -66,6 +66,8 @@ class Routes : public HttpHandler {
   void Handle(HttpRequest request, HttpRespond respond) override;
 
   Metrics& metrics();
+  // No request is in work, nor an answer that is still being made.
+  bool idle() const;
 
  private:
   struct State;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gateway/json_reader.h"
+#include "gateway/key_usage.h"
 #include "gateway/testing/ask.h"
 #include "gateway/testing/fake_model.h"
 
@@ -397,6 +398,90 @@ TEST_F(RoutesTest, ErrorsNeverEchoMuchOfTheRequest) {
   }
   EXPECT_LT(Get(routes, "/v1/models/" + text).body.size(), 500u);
   EXPECT_LT(Get(routes, "/" + text).body.size(), 500u);
+}
+
+// The limits of a key, in the form of the dialect.
+class KeyLimitsTest : public RoutesTest {
+ protected:
+  HttpResponse Ask(Routes& routes, std::string path, std::string body) {
+    return testing::Ask(routes,
+                        {.path = std::move(path), .body = std::move(body), .key_usage = key_});
+  }
+  void Limit(const KeyLimits& limits) { key_ = std::make_shared<KeyUsage>(limits, Clock::now()); }
+
+  std::shared_ptr<KeyUsage> key_;
+};
+
+TEST_F(KeyLimitsTest, TooManyRequestsAre429InTheFormOfTheDialect) {
+  Routes routes(Options());
+  Limit({.requests_per_minute = 1});
+  EXPECT_EQ(Ask(routes, "/v1/embeddings", kOneText).status, 200);
+  const HttpResponse openai = Ask(routes, "/v1/embeddings", kOneText);
+  EXPECT_EQ(openai.status, 429);
+  EXPECT_NE(openai.body.find("1 requests per minute"), std::string::npos) << openai.body;
+  EXPECT_NE(openai.body.find(R"("type":"rate_limit_error")"), std::string::npos);
+  EXPECT_NE(openai.body.find(R"("code":"rate_limit_exceeded")"), std::string::npos);
+  ASSERT_NE(FindHeader(openai, "retry-after"), nullptr);
+  EXPECT_EQ(*FindHeader(openai, "retry-after"), "60");
+  const HttpResponse tei = Ask(routes, "/embed", R"({"inputs":"hello"})");
+  EXPECT_EQ(tei.status, 429);
+  EXPECT_NE(tei.body.find(R"("error_type":"Overloaded")"), std::string::npos) << tei.body;
+  EXPECT_NE(routes.metrics().Render().find(R"(pergola_key_limited_total{limit="requests"} 2)"),
+            std::string::npos);
+}
+
+TEST_F(KeyLimitsTest, TokensAreCountedAsEmbedded) {
+  Routes routes(Options());
+  Limit({.tokens_per_minute = 8});  // "hello" is three with its special tokens
+  EXPECT_EQ(Ask(routes, "/v1/embeddings", kOneText).status, 200);
+  EXPECT_EQ(Ask(routes, "/v1/embeddings", kOneText).status, 200);
+  const HttpResponse refused = Ask(routes, "/v1/embeddings", kOneText);
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_NE(refused.body.find("8 tokens per minute"), std::string::npos) << refused.body;
+  ASSERT_NE(FindHeader(refused, "retry-after"), nullptr);
+  EXPECT_EQ(*FindHeader(refused, "retry-after"), "8");
+  EXPECT_EQ(key_->in_work(), 0);
+}
+
+TEST_F(KeyLimitsTest, ARequestIsInWorkUntilItIsAnswered) {
+  service::InferenceCallback held;
+  model_.service->set_intercept([&](service::InferenceRequest&, service::InferenceCallback& done) {
+    held = std::move(done);
+    return true;
+  });
+  Routes routes(Options());
+  Limit({.concurrent = 1});
+  HttpRequest request;
+  request.method = "POST";
+  request.path = "/v1/embeddings";
+  request.body = kOneText;
+  request.received = Clock::now();
+  request.cancel = std::make_shared<service::CancelToken>();
+  request.key_usage = key_;
+  int in_work_at_answer = -1;
+  routes.Handle(std::move(request), [&](const HttpResponse&) {
+    in_work_at_answer = static_cast<int>(key_->in_work());
+  });
+  EXPECT_EQ(key_->in_work(), 1);
+  const HttpResponse refused = Ask(routes, "/v1/embeddings", kOneText);
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_NE(refused.body.find("1 requests at a time"), std::string::npos);
+  held(InternalError("no"));
+  held = nullptr;
+  // Given back before the client can send its next request.
+  EXPECT_EQ(in_work_at_answer, 0);
+}
+
+TEST_F(KeyLimitsTest, GetRoutesAreNotCounted) {
+  Routes routes(Options());
+  Limit({.requests_per_minute = 1});
+  for (int i = 0; i < 3; ++i) {
+    Question question;
+    question.method = "GET";
+    question.path = "/v1/models";
+    question.key_usage = key_;
+    EXPECT_EQ(testing::Ask(routes, std::move(question)).status, 200);
+  }
 }
 
 }  // namespace

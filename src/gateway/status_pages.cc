@@ -32,8 +32,7 @@ HttpResponse StatusPages::RenderError(std::string_view /*path*/, int status,
 void StatusPages::Handle(HttpRequest request, HttpRespond respond) {
   HttpResponse response;
   if (request.path == "/metrics") {
-    response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-    response.body = metrics_->Render();
+    response = metrics_->Response();
   } else if (request.path == "/healthz" || ready_()) {
     response.body = "{\"status\":\"ok\"}";
   } else {

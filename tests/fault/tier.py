@@ -10,6 +10,7 @@ import signal
 import subprocess
 import threading
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -19,9 +20,9 @@ WAIT = 60  # seconds for what takes a moment on a busy machine
 class Process:
     """One `pergola` that listens. Restarted on the port that it had."""
 
-    def __init__(self, pergola, command, *arguments):
+    def __init__(self, pergola, command, *arguments, port=0):
         self.command = [pergola, command, *map(str, arguments)]
-        self.port, self.process, self.said = 0, None, ""
+        self.port, self.process, self.said = port, None, ""
         self.start()
 
     def start(self):
@@ -37,10 +38,17 @@ class Process:
             if line.startswith("listening on "):
                 self.url, self.said = line.split()[-1], said
                 self.port = urllib.parse.urlsplit(self.url).port
-                # Nobody reads on: the pipe must not fill.
-                threading.Thread(target=self.process.stderr.read, daemon=True).start()
+                threading.Thread(target=self.listen, args=(self.process.stderr,), daemon=True).start()
                 return
         raise AssertionError(f"{self.command} did not start: {said}")
+
+    def listen(self, stream):
+        """Reads on: the pipe must not fill."""
+        for line in stream:
+            self.said += line
+
+    def says(self, words):
+        return words in self.said
 
     def signal(self, number):
         self.process.send_signal(number)
@@ -69,6 +77,7 @@ class Tier:
                 self.servers.append(Process(pergola, "server", "--model", model, *server))
             backends = [f"127.0.0.1:{each.port}" for each in self.servers] + list(more_backends)
             self.gateway = Process(pergola, "gateway", "--model", model, "--backend", ",".join(backends), *gateway)
+            wait_until(lambda: status_of(self.gateway.url + "/readyz") == 200, "the gateway to be ready")
         except BaseException:
             self.close()
             raise
@@ -93,6 +102,15 @@ class Tier:
     def await_healthy(self, count):
         wait_until(lambda: sum(self.metrics("pergola_replica_healthy").values()) == count,
                    f"{count} healthy replicas")
+
+
+def status_of(url):
+    try:
+        with urllib.request.urlopen(url, timeout=WAIT) as answer:
+            return answer.status
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code
 
 
 def wait_until(condition, what):

@@ -7,8 +7,11 @@ Usage: tier_test.py PERGOLA MODEL [unittest options]
 import json
 import pathlib
 import re
-import subprocess
+import signal
+import socket
 import sys
+import tempfile
+import threading
 import unittest
 import urllib.error
 import urllib.request
@@ -58,19 +61,11 @@ class TierTest(unittest.TestCase):
         server = tier.Process(PERGOLA, "server", "--model", MODEL, "--status-port", 0)
         self.addCleanup(server.kill)
         status = re.search(r"^status on (http\S+)$", server.said, re.M).group(1)
-        tier.wait_until(lambda: self.status_of(status + "/readyz") == 200, "readiness")
+        tier.wait_until(lambda: tier.status_of(status + "/readyz") == 200, "readiness")
         with urllib.request.urlopen(status + "/metrics", timeout=tier.WAIT) as answer:
             text = answer.read().decode()
         for name in ("pergola_queue_tokens", "pergola_grpc_requests_total"):
             self.assertRegex(text, rf"(?m)^{name}")
-
-    def status_of(self, url):
-        try:
-            with urllib.request.urlopen(url, timeout=tier.WAIT) as answer:
-                return answer.status
-        except urllib.error.HTTPError as refused:
-            with refused:
-                return refused.code
 
     def test_errors_are_the_same(self):
         for body in ({"input": []}, {"input": ["x " * 5000]}, {"input": [[10**6]]}):
@@ -83,19 +78,98 @@ class TierTest(unittest.TestCase):
             self.assertEqual(statuses[0], statuses[1])
             self.assertEqual(statuses[0][0], 400)
 
-    def test_a_gateway_for_another_model_does_not_start(self):
+    def test_a_gateway_for_another_model_is_never_ready(self):
         other = pathlib.Path(__file__).resolve().parent.parent / "golden" / "tiny" / "modernbert"
-        ended = subprocess.run([PERGOLA, "gateway", "--model", str(other), "--port", "0", "--backend",
-                                f"127.0.0.1:{self.tier.servers[0].port}"],
-                               stderr=subprocess.PIPE, text=True, timeout=tier.WAIT, check=False)
-        self.assertEqual(ended.returncode, 1, ended.stderr)
-        self.assertIn("modernbert", ended.stderr)
+        gateway = tier.Process(PERGOLA, "gateway", "--model", str(other), "--backend",
+                               f"127.0.0.1:{self.tier.servers[0].port}")
+        self.addCleanup(gateway.kill)
+        tier.wait_until(lambda: "do not serve this gateway's models" in self.error_of(gateway.url + "/readyz"),
+                        "the reason")
+        self.assertEqual(tier.status_of(gateway.url + "/healthz"), 200)
+        self.assertEqual(gateway.stop(), 0)
 
-    def test_a_gateway_without_backends_gives_up(self):
-        ended = subprocess.run([PERGOLA, "gateway", "--model", MODEL, "--port", "0", "--backend", "127.0.0.1:1",
-                                "--backend-timeout", "0.1"],
-                               stderr=subprocess.PIPE, text=True, timeout=tier.WAIT, check=False)
-        self.assertEqual(ended.returncode, 4, ended.stderr)
+    def test_a_gateway_listens_before_its_servers_and_becomes_ready_by_itself(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        gateway = tier.Process(PERGOLA, "gateway", "--model", MODEL, "--backend", f"127.0.0.1:{port}")
+        self.addCleanup(gateway.kill)
+        self.assertEqual(tier.status_of(gateway.url + "/healthz"), 200)
+        self.assertIn("not ready: ", self.error_of(gateway.url + "/readyz"))
+        status, headers, _ = tier.embed(tier.connect(gateway.url), ["early"])
+        self.assertEqual((status, headers["Retry-After"]), (503, "1"))
+        server = tier.Process(PERGOLA, "server", "--model", MODEL, port=port)
+        self.addCleanup(server.kill)
+        tier.wait_until(lambda: tier.status_of(gateway.url + "/readyz") == 200, "readiness")
+        self.assertEqual(tier.embed(tier.connect(gateway.url), ["late"])[0], 200)
+
+    def error_of(self, url):
+        try:
+            with urllib.request.urlopen(url, timeout=tier.WAIT):
+                return ""
+        except urllib.error.HTTPError as refused:
+            with refused:
+                return json.loads(refused.read())["error"]
+
+    def test_keys_limits_and_prompts_are_reread_without_a_dropped_request(self):
+        for command, more in (("serve", []), ("gateway", ["--backend", f"127.0.0.1:{self.tier.servers[0].port}"])):
+            with self.subTest(command=command), tempfile.TemporaryDirectory() as folder:
+                self.reread(command, more, pathlib.Path(folder))
+
+    def reread(self, command, more, folder):
+        keys, config = folder / "keys", folder / "pergola.toml"
+        keys.write_text("fast\nslow requests_per_minute=1\n")
+        config.write_text('max-batch-inputs = 2\nnamed-prompt = ["shout=one "]\n')
+        tested = tier.Process(PERGOLA, command, "--model", MODEL, "--api-key-file", keys, "--config", config, *more)
+        self.addCleanup(tested.kill)
+        tier.wait_until(lambda: tier.status_of(tested.url + "/readyz") == 200, "readiness")
+        self.assertEqual(self.with_key(tested, "slow", ["a"])[0], 200)
+        status, headers, body = self.with_key(tested, "slow", ["a"])
+        self.assertEqual(status, 429)
+        self.assertGreater(int(headers["Retry-After"]), 30)
+        self.assertIn("1 requests per minute", body["error"]["message"])
+        self.assertEqual(self.with_key(tested, "fast", ["a", "b", "c"])[0], 400)
+        before = self.with_key(tested, "fast", ["a"], prompt_name="shout")
+        self.assertEqual(before[0], 200)
+
+        stop, statuses = threading.Event(), []
+
+        def ask():
+            while not stop.is_set():
+                statuses.append(self.with_key(tested, "fast", ["a"])[0])
+
+        clients = [threading.Thread(target=ask) for _ in range(4)]
+        for client in clients:
+            client.start()
+        try:
+            keys.write_text("fast\nslow requests_per_minute=1000\nnew\n")
+            config.write_text('max-batch-inputs = 3\nnamed-prompt = ["shout=three more words "]\n')
+            tested.signal(signal.SIGHUP)
+            tier.wait_until(lambda: self.with_key(tested, "fast", ["a", "b", "c"])[0] == 200, "new limits")
+            self.assertEqual(self.with_key(tested, "new", ["a"])[0], 200)
+            after = self.with_key(tested, "fast", ["a"], prompt_name="shout")
+            self.assertGreater(after[2]["usage"]["prompt_tokens"], before[2]["usage"]["prompt_tokens"])
+            # Broken files change nothing.
+            keys.write_text("fa st\n")
+            config.write_text("no-such-flag = 1\n")
+            tested.signal(signal.SIGHUP)
+            tier.wait_until(lambda: tested.says("keys not reloaded") and tested.says("configuration not reloaded"),
+                            "the complaint")
+            self.assertEqual(self.with_key(tested, "new", ["a", "b", "c"])[0], 200)
+        finally:
+            stop.set()
+            for client in clients:
+                client.join()
+        self.assertEqual(set(statuses), {200})
+
+    def with_key(self, tested, key, texts, **fields):
+        connection = tier.connect(tested.url)
+        connection.request("POST", "/v1/embeddings", json.dumps({"model": "m", "input": texts, **fields}),
+                           {"Content-Type": "application/json", "Authorization": f"Bearer {key}"})
+        answer = connection.getresponse()
+        try:
+            return answer.status, answer.headers, json.loads(answer.read())
+        finally:
+            connection.close()
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ struct Question {
   std::string body;
   service::Clock::time_point deadline = service::Clock::time_point::max();
   std::shared_ptr<service::CancelToken> cancel = std::make_shared<service::CancelToken>();
+  std::shared_ptr<KeyUsage> key_usage = nullptr;
 };
 
 // The answer with all of its chunks in `body`.
@@ -30,6 +31,7 @@ inline HttpResponse Ask(HttpHandler& handler, Question question) {
   request.received = service::Clock::now();
   request.deadline = question.deadline;
   request.cancel = std::move(question.cancel);
+  request.key_usage = std::move(question.key_usage);
   std::promise<HttpResponse> promise;
   std::future<HttpResponse> future = promise.get_future();
   handler.Handle(std::move(request),
@@ -38,6 +40,7 @@ inline HttpResponse Ask(HttpHandler& handler, Question question) {
   if (response.next_chunk) {
     while (response.next_chunk(&response.body)) {
     }
+    response.next_chunk = nullptr;
   }
   return response;
 }

@@ -1,0 +1,89 @@
+// The models of a gateway: text sides from files here, facts and computing from servers elsewhere.
+//
+//   PERGOLA_ASSIGN_OR_RETURN(auto models, GatewayModels::Open(options));  // files only
+//   if (models->Ask().ok()) Install(models->Served());                    // a server has answered
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "api/text_side.h"
+#include "cli/model_location.h"
+#include "gateway/metrics.h"
+#include "gateway/replica_set.h"
+#include "gateway/routes.h"
+#include "rpc/remote_service.h"
+
+namespace pergola::cli {
+
+struct GatewayModelsOptions {
+  std::vector<ModelLocation> locations;
+  std::vector<std::string> backends;  // host:port
+  gateway::ReplicaSetOptions replicas;
+  rpc::RemoteServiceOptions remote;
+  // Gets the metrics of each replica set. Second owner: the HTTP server's.
+  std::shared_ptr<gateway::Metrics> metrics;
+};
+
+// Ask from one thread at a time; the rest thread-safe.
+class GatewayModels {
+ public:
+  // Opens tokenizers and prompts; talks to nobody. Errors of engine::OpenModelFiles, naming the
+  // model.
+  static Result<std::unique_ptr<GatewayModels>> Open(GatewayModelsOptions options);
+
+  // Asks the backends, one after the other, for the facts of the models until one has them all;
+  // blocks for half a second each at most. OK: known from now on. Else why not: UNAVAILABLE (none
+  // answers), NOT_FOUND or INVALID_ARGUMENT (what answers serves other models).
+  Status Ask();
+  bool known() const { return known_.load(); }
+
+  // What is served, once known.
+  const std::vector<gateway::ServedModel>& Served() const { return served_; }
+
+ private:
+  struct Backend {
+    std::string address;
+    std::shared_ptr<rpc::RemoteService> service;  // second owners: the replica sets
+  };
+  explicit GatewayModels(GatewayModelsOptions options) : options_(std::move(options)) {}
+  Status Take(const std::vector<service::ModelInfo>& remote);
+  std::shared_ptr<gateway::ReplicaSet> MakeReplicas(const std::string& id,
+                                                    const service::ModelInfo& remote) const;
+
+  const GatewayModelsOptions options_;
+  std::vector<api::TextFiles> files_;  // of each location
+  std::vector<Backend> backends_;
+  std::vector<gateway::ServedModel> served_;  // written before known_ is set
+  std::atomic<bool> known_ = false;
+};
+
+// Asks again and again on a thread of its own until the models are known. Thread-safe.
+class BackendWait {
+ public:
+  // `known` and `not_yet` are called on that thread: once, and each time with the reason. `models`
+  // must outlive it.
+  BackendWait(GatewayModels& models, std::function<void()> known,
+              std::function<void(const Status&)> not_yet);
+  // Ends without an answer if there is none yet.
+  ~BackendWait();
+
+ private:
+  void Run();
+
+  GatewayModels& models_;
+  const std::function<void()> known_;
+  const std::function<void(const Status&)> not_yet_;
+  std::mutex mutex_;  // guards stopping_
+  std::condition_variable stop_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace pergola::cli
