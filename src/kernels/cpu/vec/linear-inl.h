@@ -19,7 +19,7 @@ struct DirectPanels {
   using Tile = FloatTile<Weight>;
   // A single row tile reads each weight once: no reason to block K.
   static int64_t KStep(bool single_tile, int64_t, int64_t inputs) {
-    return single_tile ? inputs : 256;
+    return single_tile ? inputs : 512;
   }
   static void Prepare(const LinearTask& task, int64_t panel, int64_t, int64_t k_begin, Tile& tile) {
     tile.b = reinterpret_cast<const Weight*>(task.panels + panel * task.panel_bytes) +
