@@ -11,6 +11,7 @@
 #include "cli/serve_flags.h"
 #include "cli/serving.h"
 #include "cli/status_exit.h"
+#include "cli/whole_file.h"
 #include "core/process_memory.h"
 #include "gateway/replica_set.h"
 
@@ -25,10 +26,28 @@ struct GatewayFlags {
   std::vector<std::string> backends;
   int64_t max_promised_mib = 2048;
   double stall_timeout_s = 15;
+  double dns_refresh_s = 5;
+  int64_t hedge_after_ms = 0;
+  std::string backend_ca_file;
+  std::string backend_api_key_file;
   double drain_timeout_s = 30;
 };
 
 void AddFlags(CLI::App& command, GatewayFlags& flags);
+
+Status ReadBackendCredentials(const GatewayFlags& flags, rpc::RemoteServiceOptions* remote) {
+  if (!flags.backend_ca_file.empty()) {
+    PERGOLA_ASSIGN_OR_RETURN(remote->ca_pem, ReadWholeFile(flags.backend_ca_file));
+  }
+  if (flags.backend_api_key_file.empty()) return OkStatus();
+  if (flags.backend_ca_file.empty()) {
+    return InvalidArgumentError(
+        "--backend-api-key-file needs --backend-ca: the key would cross the network in the clear");
+  }
+  PERGOLA_ASSIGN_OR_RETURN(const std::string content, ReadWholeFile(flags.backend_api_key_file));
+  remote->api_key = content.substr(0, content.find_first_of("\r\n"));
+  return OkStatus();
+}
 
 Result<std::unique_ptr<GatewayModels>> OpenGatewayModels(
     SignalWaiter& signals, const GatewayFlags& flags, std::shared_ptr<gateway::Metrics> metrics) {
@@ -38,7 +57,9 @@ Result<std::unique_ptr<GatewayModels>> OpenGatewayModels(
   options.backends = flags.backends;
   options.replicas = flags.replicas;
   options.replicas.stall_timeout = Seconds(flags.stall_timeout_s);
+  options.replicas.hedge_after = std::chrono::milliseconds(flags.hedge_after_ms);
   options.replicas.max_promised_bytes = flags.max_promised_mib << 20;
+  PERGOLA_RETURN_IF_ERROR(ReadBackendCredentials(flags, &options.remote));
   options.metrics = std::move(metrics);
   return GatewayModels::Open(std::move(options));
 }
@@ -90,15 +111,15 @@ void TellNotReady(const Status& status, HttpFront& front, std::string* told) {
 int RunGateway(const GatewayFlags& flags, const SetAgain& set_again) {
   ReturnLargeBlocks();
   SignalWaiter signals;  // before any thread
-  HttpFront front = MakeFront(flags.http);
+  HttpFront front = MakeFront("pergola-gateway", flags.http);
   auto models = OpenGatewayModels(signals, flags, front.metrics);
   if (!models.ok()) return Fail(models.status());
   if (const Status status = Listen(flags.http, &front); !status.ok()) return Fail(status);
   GatewayRoutes routes(**models, flags, front);
   std::string told;
   const auto not_ready = [&](const Status& status) { TellNotReady(status, front, &told); };
-  auto wait = std::make_unique<BackendWait>(
-      **models,
+  auto watch = std::make_unique<BackendWatch>(
+      **models, Seconds(flags.dns_refresh_s),
       [&] {
         const Status status = routes.Install();
         if (!status.ok()) return not_ready(status);
@@ -113,7 +134,7 @@ int RunGateway(const GatewayFlags& flags, const SetAgain& set_again) {
     return routes.Change(std::move(fresh));
   };
   const int code = RunHttpUntilStopped(signals, *front.server, reload, flags.drain_timeout_s);
-  wait.reset();
+  watch.reset();
   front.server.reset();
   return code;
 }
@@ -121,11 +142,24 @@ int RunGateway(const GatewayFlags& flags, const SetAgain& set_again) {
 void AddBackendFlags(CLI::App& command, GatewayFlags& flags) {
   command
       .add_option("--backend", flags.backends,
-                  "Servers that compute, host:port each, all of the same models")
+                  "Servers that compute, all of the same models: host:port each, or\n"
+                  "dns:///name:port for one at each address of the name")
       ->delimiter(',')
       ->required();
   AddSecondsFlag(command, "--stall-timeout", flags.stall_timeout_s, 0.1,
                  "Seconds without any answer after which a backend with open work is given up");
+  command.add_option("--backend-ca", flags.backend_ca_file,
+                     "TLS to the backends: certificates (PEM) that theirs come from");
+  command.add_option("--backend-api-key-file", flags.backend_api_key_file,
+                     "File with the key that the backends want; needs --backend-ca");
+  AddSecondsFlag(command, "--dns-refresh", flags.dns_refresh_s, 0.01,
+                 "Seconds after which names of backends are resolved again");
+  command
+      .add_option("--hedge-after-ms", flags.hedge_after_ms,
+                  "Milliseconds after which a request is also sent to another backend, the first\n"
+                  "answer counts (0: never)")
+      ->check(CLI::Range(int64_t{0}, int64_t{86'400'000}))
+      ->capture_default_str();
   command
       .add_option("--piece-tokens", flags.replicas.pieces.tokens,
                   "Longer lists are cut into pieces for several backends")

@@ -41,7 +41,7 @@ int RunServe(const ServeFlags& flags, const SetAgain& set_again) {
   SignalWaiter signals;  // before any thread
   auto models = OpenModels(signals, compute);
   if (!models.ok()) return Fail(models.status());
-  HttpFront front = MakeFront(flags.http);
+  HttpFront front = MakeFront("pergola-serve", flags.http);
   AddSources(*models, front.metrics.get());
   Status status = InstallRoutes(*models, flags, front);
   if (status.ok()) status = Listen(flags.http, &front);

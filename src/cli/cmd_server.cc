@@ -9,7 +9,9 @@
 #include "cli/serve_flags.h"
 #include "cli/serving.h"
 #include "cli/status_exit.h"
+#include "cli/whole_file.h"
 #include "core/process_memory.h"
+#include "gateway/auth.h"
 #include "gateway/status_pages.h"
 #include "server/grpc_server.h"
 
@@ -21,22 +23,81 @@ struct ServerFlags {
   server::GrpcServerOptions grpc;
   std::string status_host = "127.0.0.1";
   int status_port = -1;  // none
+  std::string otlp_endpoint;
+  std::string tls_cert_file;
+  std::string tls_key_file;
+  std::string api_key_file;
 };
+
+// A call as a span below the gateway's, and its time in the engine below that.
+std::vector<gateway::Span> SpansOf(const server::InferLog& log) {
+  if (!log.caller.valid() || !log.caller.sampled) return {};
+  const auto on_system_clock = [system = std::chrono::system_clock::now(),
+                                steady = service::Clock::now()](service::Clock::time_point time) {
+    return system - std::chrono::duration_cast<std::chrono::system_clock::duration>(steady - time);
+  };
+  gateway::Span whole;
+  whole.context = service::ChildOf(log.caller);
+  whole.parent = log.caller.span_id;
+  whole.name = "pergola.v1.EmbeddingService/Infer";
+  whole.kind = gateway::SpanKind::kServer;
+  whole.begin = on_system_clock(log.begin);
+  whole.length = log.length;
+  whole.numbers = {{"rpc.grpc.status_code", static_cast<int64_t>(log.code)},
+                   {"pergola.sequences", log.sequences},
+                   {"pergola.tokens", log.tokens}};
+  whole.failed = log.code == StatusCode::kInternal;
+  std::vector<gateway::Span> spans = {whole};
+  const auto add_part = [&](const char* name, service::Clock::time_point begin,
+                            std::chrono::nanoseconds length) {
+    if (length == std::chrono::nanoseconds::zero()) return;
+    gateway::Span part;
+    part.context = service::ChildOf(whole.context);
+    part.parent = whole.context.span_id;
+    part.name = name;
+    part.begin = on_system_clock(begin);
+    part.length = length;
+    spans.push_back(std::move(part));
+  };
+  add_part("queue", log.begin, log.queue_time);
+  add_part("compute", log.begin + log.queue_time, log.inference_time);
+  return spans;
+}
+
+using Exporter = std::shared_ptr<gateway::SpanExporter>;
 
 // /healthz, /readyz and /metrics, where --status-port asks for them.
 Result<std::unique_ptr<gateway::HttpServer>> StartStatusPages(
     const ServerFlags& flags, const std::vector<std::unique_ptr<api::ServedModel>>& models,
-    const server::GrpcServer& server) {
+    const server::GrpcServer& server, const Exporter& exporter) {
   if (flags.status_port < 0) return std::unique_ptr<gateway::HttpServer>();
   auto metrics = std::make_shared<gateway::Metrics>();
   AddSources(models, metrics.get());
   metrics->AddSource([&server] { return server.Metrics(); });
+  if (exporter != nullptr) metrics->AddSource([exporter] { return exporter->Metrics(); });
   gateway::HttpServerOptions options;
   options.hosts = {flags.status_host};
   options.port = flags.status_port;
   return gateway::HttpServer::Start(
       std::move(options), std::make_shared<gateway::StatusPages>(
                               std::move(metrics), [&server] { return server.serving(); }));
+}
+
+// Certificate and keys from their files; the options ask `*keys`, which must outlive the server.
+Status ReadCredentials(const ServerFlags& flags, server::GrpcServerOptions* options,
+                       std::unique_ptr<gateway::ApiKeys>* keys) {
+  if (!flags.tls_cert_file.empty()) {
+    PERGOLA_ASSIGN_OR_RETURN(options->tls_cert_pem, ReadWholeFile(flags.tls_cert_file));
+  }
+  if (!flags.tls_key_file.empty()) {
+    PERGOLA_ASSIGN_OR_RETURN(options->tls_key_pem, ReadWholeFile(flags.tls_key_file));
+  }
+  if (flags.api_key_file.empty()) return OkStatus();
+  PERGOLA_ASSIGN_OR_RETURN(*keys, gateway::ApiKeys::Load(flags.api_key_file));
+  options->authorise = [found = keys->get()](std::string_view authorization) {
+    return found->Find(authorization).number >= 0;
+  };
+  return OkStatus();
 }
 
 int RunServer(const ServerFlags& flags) {
@@ -46,9 +107,19 @@ int RunServer(const ServerFlags& flags) {
   if (!models.ok()) return Fail(models.status());
   auto served = OfferModels(Offered<server::ServedModel>(*models), flags.compute.text);
   if (!served.ok()) return Fail(served.status());
-  auto server = server::GrpcServer::Start(flags.grpc, std::move(*served));
+  std::unique_ptr<gateway::ApiKeys> keys;
+  server::GrpcServerOptions options = flags.grpc;
+  if (const Status status = ReadCredentials(flags, &options, &keys); !status.ok()) {
+    return Fail(status);
+  }
+  Exporter exporter;
+  if (!flags.otlp_endpoint.empty()) {
+    exporter = MakeSpanExporter("pergola-server", flags.otlp_endpoint);
+    options.observer = [exporter](const server::InferLog& log) { exporter->Add(SpansOf(log)); };
+  }
+  auto server = server::GrpcServer::Start(std::move(options), std::move(*served));
   if (!server.ok()) return Fail(server.status());
-  auto status_pages = StartStatusPages(flags, *models, **server);
+  auto status_pages = StartStatusPages(flags, *models, **server, exporter);
   if (!status_pages.ok()) return Fail(status_pages.status());
   if (*status_pages != nullptr) {
     std::fprintf(stderr, "status on %s\n", (*status_pages)->addresses()[0].c_str());
@@ -56,6 +127,9 @@ int RunServer(const ServerFlags& flags) {
   Running running;
   for (const std::string& address : (*server)->addresses()) {
     running.addresses.push_back("grpc://" + address);
+  }
+  if (keys != nullptr) {
+    running.reload = [&keys] { TellReloaded(keys->Reload(), "keys"); };
   }
   running.drain = [&](std::chrono::milliseconds timeout) { return (*server)->Drain(timeout); };
   const int code = RunUntilStopped(signals, running, flags.compute.drain_timeout_s);
@@ -71,10 +145,10 @@ void AddServer(CLI::App& app, Run* run) {
   CLI::App* command = app.add_subcommand("server", "Compute for gateways, over gRPC");
   command->footer(
       "Answers proto/pergola/v1/embedding.proto and the gRPC services of\n"
-      "text-embeddings-inference, with health (grpc.health.v1) and reflection. No keys and no "
-      "TLS:\n"
-      "for a network that only gateways reach. Flags as for `pergola serve`.\n"
-      "SIGTERM finishes what is in work and exits 0.\n"
+      "text-embeddings-inference, with health (grpc.health.v1) and reflection. Without --tls-cert\n"
+      "and --api-key-file it is for a network that only gateways reach. Flags as for `pergola "
+      "serve`.\n"
+      "SIGTERM finishes what is in work and exits 0; SIGHUP rereads the keys.\n"
       "  pergola server --model all-MiniLM-L6-v2 --host 0.0.0.0 --port 42668");
   auto flags = std::make_shared<ServerFlags>();
   AddComputeFlags(*command, flags->compute);
@@ -86,6 +160,11 @@ void AddServer(CLI::App& app, Run* run) {
       ->add_option("--status-port", flags->status_port,
                    "HTTP port of /healthz, /readyz and /metrics (0: any free one; default: none)")
       ->check(CLI::Range(0, 65535));
+  command->add_option("--tls-cert", flags->tls_cert_file, "Certificate chain (PEM)");
+  command->add_option("--tls-key", flags->tls_key_file, "Private key (PEM)");
+  command->add_option("--api-key-file", flags->api_key_file,
+                      "Keys of gateways, one a line; needs TLS. Without: no keys needed");
+  AddOtlpFlag(*command, flags->otlp_endpoint);
   CompleteServing(*command, run, [flags](const SetAgain&) { return RunServer(*flags); });
 }
 

@@ -29,16 +29,18 @@ Result<std::unique_ptr<GatewayModels>> GatewayModels::Open(GatewayModelsOptions 
     if (!files.ok()) return files.status().WithContext(location.id);
     models->files_.push_back(std::move(*files));
   }
-  for (const std::string& address : models->options_.backends) {
-    models->backends_.push_back(
-        {address, std::make_shared<rpc::RemoteService>(address, models->options_.remote)});
-  }
+  PERGOLA_ASSIGN_OR_RETURN(
+      auto directory, BackendDirectory::Make(models->options_.backends, models->options_.resolver,
+                                             models->options_.remote));
+  models->directory_ = std::make_unique<BackendDirectory>(std::move(directory));
   return models;
 }
 
 Status GatewayModels::Ask() {
+  directory_->Refresh();
   Status status = UnavailableError("no backend answers");
-  for (const Backend& backend : backends_) {
+  if (!directory_->status().ok()) status = directory_->status();
+  for (const Backend& backend : directory_->backends()) {
     const auto remote = backend.service->FetchModels(kAskTimeout);
     if (remote.ok()) {
       status = Take(*remote);
@@ -60,28 +62,31 @@ Status GatewayModels::Take(const std::vector<service::ModelInfo>& remote) {
     their_ids.push_back(std::exchange(info.id, id));
     served.push_back({nullptr, std::move(info), std::move(text)});
   }
+  their_ids_ = std::move(their_ids);
   for (size_t i = 0; i < served.size(); ++i) {
-    service::ModelInfo info = served[i].info;
-    info.id = their_ids[i];
-    served[i].service = MakeReplicas(served[i].info.id, info);
+    sets_.push_back(MakeReplicas(served[i].info, their_ids_[i]));
+    served[i].service = sets_.back();
     std::fprintf(stderr, "%s: %s, %s, %zu backends\n", served[i].info.id.c_str(),
-                 info.architecture.c_str(), info.numeric_class.c_str(), backends_.size());
+                 served[i].info.architecture.c_str(), served[i].info.numeric_class.c_str(),
+                 directory_->backends().size());
   }
   served_ = std::move(served);
   known_ = true;
   return OkStatus();
 }
 
-std::shared_ptr<gateway::ReplicaSet> GatewayModels::MakeReplicas(
-    const std::string& id, const service::ModelInfo& remote) const {
+std::vector<gateway::Replica> GatewayModels::ReplicasOf(const std::string& their_id) const {
   std::vector<gateway::Replica> replicas;
-  for (const Backend& backend : backends_) {
-    replicas.push_back({backend.address, backend.service, remote.id});
+  for (const Backend& backend : directory_->backends()) {
+    replicas.push_back({backend.address, backend.service, their_id});
   }
-  service::ModelInfo info = remote;
-  info.id = id;
-  auto set = std::make_shared<gateway::ReplicaSet>(info, std::move(replicas), options_.replicas);
-  options_.metrics->AddSource([set, id] {
+  return replicas;
+}
+
+std::shared_ptr<gateway::ReplicaSet> GatewayModels::MakeReplicas(
+    const service::ModelInfo& info, const std::string& their_id) const {
+  auto set = std::make_shared<gateway::ReplicaSet>(info, ReplicasOf(their_id), options_.replicas);
+  options_.metrics->AddSource([set, id = info.id] {
     std::vector<service::MetricSample> samples = set->Metrics();
     for (service::MetricSample& sample : samples) sample.labels.emplace_back("model", id);
     return samples;
@@ -89,13 +94,19 @@ std::shared_ptr<gateway::ReplicaSet> GatewayModels::MakeReplicas(
   return set;
 }
 
-BackendWait::BackendWait(GatewayModels& models, std::function<void()> known,
-                         std::function<void(const Status&)> not_yet)
-    : models_(models), known_(std::move(known)), not_yet_(std::move(not_yet)) {
+void GatewayModels::Refresh() {
+  if (!directory_->Refresh()) return;
+  std::fprintf(stderr, "%zu backends\n", directory_->backends().size());
+  for (size_t i = 0; i < sets_.size(); ++i) sets_[i]->SetReplicas(ReplicasOf(their_ids_[i]));
+}
+
+BackendWatch::BackendWatch(GatewayModels& models, std::chrono::milliseconds refresh,
+                           std::function<void()> known, std::function<void(const Status&)> not_yet)
+    : models_(models), refresh_(refresh), known_(std::move(known)), not_yet_(std::move(not_yet)) {
   thread_ = std::thread([this] { Run(); });
 }
 
-BackendWait::~BackendWait() {
+BackendWatch::~BackendWatch() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
@@ -104,16 +115,22 @@ BackendWait::~BackendWait() {
   thread_.join();
 }
 
-void BackendWait::Run() {
+bool BackendWatch::Pause(std::chrono::milliseconds time) {
   std::unique_lock<std::mutex> lock(mutex_);
-  while (!stopping_) {
-    lock.unlock();
+  return !stop_.wait_for(lock, time, [this] { return stopping_; });
+}
+
+void BackendWatch::Run() {
+  do {
     const Status status = models_.Ask();
-    if (status.ok()) return known_();
-    not_yet_(status);
-    lock.lock();
-    stop_.wait_for(lock, kAskPause, [this] { return stopping_; });
-  }
+    if (!status.ok()) {
+      not_yet_(status);
+      continue;
+    }
+    known_();
+    while (models_.has_names() && Pause(refresh_)) models_.Refresh();
+    return;
+  } while (Pause(kAskPause));
 }
 
 }  // namespace pergola::cli

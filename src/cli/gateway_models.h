@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -14,7 +15,9 @@
 #include <vector>
 
 #include "api/text_side.h"
+#include "cli/backend_directory.h"
 #include "cli/model_location.h"
+#include "core/host_addresses.h"
 #include "gateway/metrics.h"
 #include "gateway/replica_set.h"
 #include "gateway/routes.h"
@@ -24,18 +27,19 @@ namespace pergola::cli {
 
 struct GatewayModelsOptions {
   std::vector<ModelLocation> locations;
-  std::vector<std::string> backends;  // host:port
+  std::vector<std::string> backends;  // as BackendDirectory::Make takes them
+  BackendDirectory::Resolver resolver = ResolveHost;
   gateway::ReplicaSetOptions replicas;
   rpc::RemoteServiceOptions remote;
   // Gets the metrics of each replica set. Second owner: the HTTP server's.
   std::shared_ptr<gateway::Metrics> metrics;
 };
 
-// Ask from one thread at a time; the rest thread-safe.
+// Ask and Refresh from one thread; the rest thread-safe.
 class GatewayModels {
  public:
   // Opens tokenizers and prompts; talks to nobody. Errors of engine::OpenModelFiles, naming the
-  // model.
+  // model, and of BackendDirectory::Make.
   static Result<std::unique_ptr<GatewayModels>> Open(GatewayModelsOptions options);
 
   // Asks the backends, one after the other, for the facts of the models until one has them all;
@@ -44,40 +48,49 @@ class GatewayModels {
   Status Ask();
   bool known() const { return known_.load(); }
 
+  // Once known: resolves the names of backends again; those that came get requests, those that went
+  // none any more.
+  void Refresh();
+  // Whether there are names to be resolved.
+  bool has_names() const { return directory_->has_names(); }
+
   // What is served, once known.
   const std::vector<gateway::ServedModel>& Served() const { return served_; }
 
  private:
-  struct Backend {
-    std::string address;
-    std::shared_ptr<rpc::RemoteService> service;  // second owners: the replica sets
-  };
   explicit GatewayModels(GatewayModelsOptions options) : options_(std::move(options)) {}
   Status Take(const std::vector<service::ModelInfo>& remote);
-  std::shared_ptr<gateway::ReplicaSet> MakeReplicas(const std::string& id,
-                                                    const service::ModelInfo& remote) const;
+  std::shared_ptr<gateway::ReplicaSet> MakeReplicas(const service::ModelInfo& info,
+                                                    const std::string& their_id) const;
+  std::vector<gateway::Replica> ReplicasOf(const std::string& their_id) const;
 
   const GatewayModelsOptions options_;
   std::vector<api::TextFiles> files_;  // of each location
-  std::vector<Backend> backends_;
+  std::unique_ptr<BackendDirectory> directory_;
+  // Per model, once known. Second owners: served_, metrics.
+  std::vector<std::shared_ptr<gateway::ReplicaSet>> sets_;
+  std::vector<std::string> their_ids_;        // what the backends call each
   std::vector<gateway::ServedModel> served_;  // written before known_ is set
   std::atomic<bool> known_ = false;
 };
 
-// Asks again and again on a thread of its own until the models are known. Thread-safe.
-class BackendWait {
+// Asks again and again on a thread of its own until the models are known; from then on resolves
+// names again and again, if there are some. Thread-safe.
+class BackendWatch {
  public:
   // `known` and `not_yet` are called on that thread: once, and each time with the reason. `models`
   // must outlive it.
-  BackendWait(GatewayModels& models, std::function<void()> known,
-              std::function<void(const Status&)> not_yet);
+  BackendWatch(GatewayModels& models, std::chrono::milliseconds refresh,
+               std::function<void()> known, std::function<void(const Status&)> not_yet);
   // Ends without an answer if there is none yet.
-  ~BackendWait();
+  ~BackendWatch();
 
  private:
   void Run();
+  bool Pause(std::chrono::milliseconds time);  // false: stopping
 
   GatewayModels& models_;
+  const std::chrono::milliseconds refresh_;
   const std::function<void()> known_;
   const std::function<void(const Status&)> not_yet_;
   std::mutex mutex_;  // guards stopping_

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/config_file.h"
+#include "hub/http_client.h"
 
 namespace pergola::cli {
 namespace {
@@ -47,6 +48,7 @@ void AddListenFlags(CLI::App& command, HttpFlags& flags) {
                   "Requests on one connection (0: no limit)")
       ->check(CLI::Range(int64_t{0}, kMost));
   command.add_flag("--access-log", flags.access_log, "A JSON line per request on stderr");
+  AddOtlpFlag(command, flags.otlp_endpoint);
 }
 
 void AddPolicyFlags(CLI::App& command, HttpFlags& flags) {
@@ -184,6 +186,19 @@ void AddComputeFlags(CLI::App& command, ComputeFlags& flags) {
   AddTextFlags(command, flags.text);
   AddEngineFlags(command, flags.engine);
   AddDrainFlag(command, flags.drain_timeout_s);
+}
+
+void AddOtlpFlag(CLI::App& command, std::string& otlp_endpoint) {
+  const CLI::Validator http_url(
+      [](std::string& text) {
+        return hub::UrlOrigin(text).empty() ? "'" + text + "' is no http or https URL"
+                                            : std::string();
+      },
+      "");
+  command
+      .add_option("--otlp-endpoint", otlp_endpoint,
+                  "Collector of traces (OTLP/HTTP), http://host:4318; default: none")
+      ->check(http_url);
 }
 
 void AddDrainFlag(CLI::App& command, double& drain_timeout_s) {

@@ -55,6 +55,7 @@ struct HttpFlags {
   double request_timeout_s = 60;
   double keepalive_timeout_s = 75;
   bool access_log = false;
+  std::string otlp_endpoint;
 };
 
 void AddModelFlags(CLI::App& command, ModelFlags& flags);
@@ -63,6 +64,7 @@ void AddComputeFlags(CLI::App& command, ComputeFlags& flags);
 void AddHostFlags(CLI::App& command, std::vector<std::string>& hosts, int& port);
 void AddHttpFlags(CLI::App& command, HttpFlags& flags);
 void AddPromisedFlag(CLI::App& command, int64_t& max_promised_mib);
+void AddOtlpFlag(CLI::App& command, std::string& otlp_endpoint);
 void AddDrainFlag(CLI::App& command, double& drain_timeout_s);
 // An option of seconds, from `shortest` to what every clock can count.
 void AddSecondsFlag(CLI::App& command, const std::string& names, double& seconds, double shortest,

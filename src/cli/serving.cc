@@ -9,21 +9,40 @@
 #include "cli/json_text.h"
 #include "cli/pull_display.h"
 #include "cli/status_exit.h"
+#include "gateway/request_trace.h"
+#include "hub/http_client.h"
 #include "hub/hub_config.h"
 
 namespace pergola::cli {
 namespace {
+
+// Trace, tokens and the milliseconds of each stage that was reached.
+std::string StagesJson(const gateway::RequestLog& log) {
+  if (log.trace == nullptr) return "";
+  const gateway::RequestTrace& trace = *log.trace;
+  std::string json = ",\"trace_id\":\"" + service::HexOf(trace.context().trace_id) +
+                     "\",\"tokens\":" + std::to_string(trace.tokens());
+  for (const gateway::Stage stage : gateway::kStages) {
+    const double ms = std::chrono::duration<double, std::milli>(trace.length(stage)).count();
+    if (ms == 0) continue;
+    char number[48];
+    std::snprintf(number, sizeof number, "_ms\":%.3f", ms);
+    json += std::string(",\"") + gateway::kStageNames[static_cast<size_t>(stage)] + number;
+  }
+  return json;
+}
 
 // One JSON object a line on stderr; no text of users, no key.
 void LogAccess(const gateway::RequestLog& log) {
   const double elapsed_ms = std::chrono::duration<double, std::milli>(log.duration).count();
   std::fprintf(stderr,
                "{\"request_id\":%s,\"peer\":%s,\"method\":%s,\"route\":%s,\"status\":%d,"
-               "\"ms\":%.3f,\"received_bytes\":%llu,\"sent_bytes\":%llu,\"api_key\":%d}\n",
+               "\"ms\":%.3f,\"received_bytes\":%llu,\"sent_bytes\":%llu,\"api_key\":%d%s}\n",
                JsonString(log.request_id).c_str(), JsonString(log.peer).c_str(),
                JsonString(log.method).c_str(), JsonString(log.route).c_str(), log.status,
                elapsed_ms, static_cast<unsigned long long>(log.received_bytes),
-               static_cast<unsigned long long>(log.sent_bytes), log.api_key);
+               static_cast<unsigned long long>(log.sent_bytes), log.api_key,
+               StagesJson(log).c_str());
 }
 
 }  // namespace
@@ -109,9 +128,25 @@ std::unique_ptr<gateway::Routes> MakeRoutes(const HttpFlags& flags,
   return std::make_unique<gateway::Routes>(std::move(options));
 }
 
-HttpFront MakeFront(const HttpFlags& flags) {
+std::shared_ptr<gateway::SpanExporter> MakeSpanExporter(const std::string& service,
+                                                        const std::string& endpoint) {
+  const std::string url = endpoint + (endpoint.ends_with('/') ? "v1/traces" : "/v1/traces");
+  hub::HttpOptions options;
+  options.connect_timeout = std::chrono::seconds(2);
+  options.stall_timeout = std::chrono::seconds(5);
+  return std::make_shared<gateway::SpanExporter>(gateway::SpanExporter::Options{
+      service, [url, client = hub::HttpClient(options)](const std::string& json) {
+        return client.PostJson(url, json);
+      }});
+}
+
+HttpFront MakeFront(const std::string& service, const HttpFlags& flags) {
   HttpFront front;
   front.metrics = std::make_shared<gateway::Metrics>();
+  if (!flags.otlp_endpoint.empty()) front.exporter = MakeSpanExporter(service, flags.otlp_endpoint);
+  if (front.exporter != nullptr) {
+    front.metrics->AddSource([exporter = front.exporter] { return exporter->Metrics(); });
+  }
   front.routes = std::make_shared<gateway::LiveRoutes>(gateway::LiveRoutes::Options{
       front.metrics, {flags.server.open_metrics, flags.server.open_docs}});
   return front;
@@ -121,10 +156,13 @@ Status Listen(const HttpFlags& flags, HttpFront* front) {
   gateway::HttpServerOptions options = flags.server;
   options.keepalive_timeout = Seconds(flags.keepalive_timeout_s);
   options.request_timeout = Seconds(flags.request_timeout_s);
-  options.observer = [counted = front->metrics,
+  options.sample_traces = front->exporter != nullptr;
+  options.observer = [counted = front->metrics, exporter = front->exporter,
                       access_log = flags.access_log](const gateway::RequestLog& log) {
     counted->CountRequest(log);
     if (access_log) LogAccess(log);
+    if (exporter == nullptr) return;
+    exporter->Add(gateway::SpansOf(log, {std::chrono::system_clock::now(), service::Clock::now()}));
   };
   PERGOLA_ASSIGN_OR_RETURN(front->server,
                            gateway::HttpServer::Start(std::move(options), front->routes));
@@ -149,21 +187,22 @@ int RunUntilStopped(SignalWaiter& signals, const Running& running, double drain_
   return drained ? kExitOk : kExitFailure;
 }
 
+void TellReloaded(const Status& status, const char* what) {
+  if (status.ok()) {
+    std::fprintf(stderr, "%s reloaded\n", what);
+  } else {
+    std::fprintf(stderr, "pergola: %s not reloaded, all stays as it was: %s\n", what,
+                 status.message().c_str());
+  }
+}
+
 int RunHttpUntilStopped(SignalWaiter& signals, gateway::HttpServer& server,
                         const std::function<Status()>& reload, double drain_timeout_s) {
   Running running;
   running.addresses = server.addresses();
   running.reload = [&] {
-    const auto tell = [](const Status& status, const char* what) {
-      if (status.ok()) {
-        std::fprintf(stderr, "%s reloaded\n", what);
-      } else {
-        std::fprintf(stderr, "pergola: %s not reloaded, all stays as it was: %s\n", what,
-                     status.message().c_str());
-      }
-    };
-    if (server.needs_keys()) tell(server.ReloadKeys(), "keys");
-    tell(reload(), "configuration");
+    if (server.needs_keys()) TellReloaded(server.ReloadKeys(), "keys");
+    TellReloaded(reload(), "configuration");
   };
   running.drain = [&server](std::chrono::milliseconds timeout) { return server.Drain(timeout); };
   return RunUntilStopped(signals, running, drain_timeout_s);

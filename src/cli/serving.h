@@ -16,6 +16,7 @@
 #include "gateway/http_server.h"
 #include "gateway/live_routes.h"
 #include "gateway/routes.h"
+#include "gateway/span_exporter.h"
 #include "text/text_settings.h"
 
 namespace pergola::cli {
@@ -66,13 +67,20 @@ void AddSources(const std::vector<std::unique_ptr<api::ServedModel>>& models,
 std::unique_ptr<gateway::Routes> MakeRoutes(const HttpFlags& flags,
                                             std::vector<gateway::ServedModel> models,
                                             std::shared_ptr<gateway::Metrics> metrics);
+// Sends spans to the collector at `endpoint`, "http://127.0.0.1:4318".
+std::shared_ptr<gateway::SpanExporter> MakeSpanExporter(const std::string& service,
+                                                        const std::string& endpoint);
+
 // A server, and what its routes are installed in.
 struct HttpFront {
   std::shared_ptr<gateway::Metrics> metrics;
+  // Null without --otlp-endpoint. Second owners: metrics, the server's observer.
+  std::shared_ptr<gateway::SpanExporter> exporter;
   std::shared_ptr<gateway::LiveRoutes> routes;  // second owner: the server
   std::unique_ptr<gateway::HttpServer> server;
 };
-HttpFront MakeFront(const HttpFlags& flags);  // without server
+// Without server. `service`: what traces call this process.
+HttpFront MakeFront(const std::string& service, const HttpFlags& flags);
 Status Listen(const HttpFlags& flags, HttpFront* front);
 
 // A server that answers.
@@ -85,6 +93,9 @@ struct Running {
 
 // Waits for a stop signal, then drains; a second one ends the program. Returns the exit code.
 int RunUntilStopped(SignalWaiter& signals, const Running& running, double drain_timeout_s);
+
+// Says on stderr that `what` was reread, or why not.
+void TellReloaded(const Status& status, const char* what);
 
 // The same for an HTTP server. At SIGHUP it rereads its keys, and `reload` the rest, if there is
 // something to reread; what fails is told on stderr and changes nothing.

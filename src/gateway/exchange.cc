@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "gateway/request_trace.h"
+
 namespace pergola::gateway {
 
 void InFlight::Enter() {
@@ -91,23 +93,31 @@ void Exchange::SendJson(std::string body) {
   Send(std::move(response));
 }
 
+void Exchange::NoteRendering(service::Clock::time_point began) {
+  if (request_.trace == nullptr) return;
+  request_.trace->Add(Stage::kRender, began, service::Clock::now() - began);
+}
+
 void Exchange::SendParts(AnswerParts parts, std::vector<HttpHeader> headers) {
   constexpr size_t kHeldBytes = size_t{1} << 20;
   HttpResponse response;
   response.headers = std::move(headers);
   bool more = true;
+  const auto began = service::Clock::now();
   while (more && response.body.size() < kHeldBytes) more = parts(&response.body);
+  NoteRendering(began);
   if (more) {
     // `self`: what the parts read may go with the last exchange.
     response.next_chunk = [self = shared_from_this(),
                            parts = std::move(parts)](std::string* chunk) mutable {
       constexpr size_t kChunkBytes = size_t{256} << 10;
       const size_t begin = chunk->size();
-      while (parts(chunk)) {
-        if (chunk->size() - begin >= kChunkBytes) return true;
-      }
-      self->ReleaseKey();
-      return false;
+      const auto chunk_began = service::Clock::now();
+      bool left = true;
+      while (left && chunk->size() - begin < kChunkBytes) left = parts(chunk);
+      self->NoteRendering(chunk_began);
+      if (!left) self->ReleaseKey();
+      return left;
     };
   }
   Send(std::move(response));

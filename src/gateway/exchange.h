@@ -52,6 +52,10 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   service::Clock::time_point deadline() const { return request_.deadline; }
   bool expired() const { return service::Clock::now() >= deadline(); }
 
+  // When its work began, if it has.
+  void NoteWork() { work_began_ = service::Clock::now(); }
+  service::Clock::time_point work_began() const { return work_began_; }
+
   // At `deadline` the request is cancelled and answered with `failure`. Before the work begins.
   void StartDeadline(service::Clock::time_point deadline, Failure failure);
 
@@ -70,11 +74,13 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   // Calls respond_ and lets go of it and, unless more of the answer is to be made, of the key.
   void Respond(HttpResponse response);
   void ReleaseKey();
+  void NoteRendering(service::Clock::time_point began);
 
   const Parts parts_;
   HttpRequest request_;
   HttpRespond respond_;
   const Route* route_;
+  service::Clock::time_point work_began_;  // of whoever works on it
   std::atomic<Envelope> envelope_;
   std::mutex mutex_;  // guards what follows
   std::optional<DeadlineTimer::Ticket> ticket_;

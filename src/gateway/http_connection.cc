@@ -8,14 +8,17 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <charconv>
 #include <utility>
 
+#include "gateway/connection_set.h"
 #include "gateway/gzip.h"
 #include "gateway/http_body.h"
 #include "gateway/http_exchange.h"
 #include "gateway/http_head.h"
+#include "gateway/http_stream.h"
 #include "gateway/request_id.h"
+#include "gateway/request_trace.h"
+#include "gateway/response_body.h"
 #include "gateway/response_head.h"
 
 // g++ 12 takes Asio's recycled coroutine frames for a mismatch of new and delete.
@@ -32,31 +35,13 @@ constexpr size_t kHeadReadBytes = 8 * 1024;
 constexpr size_t kBodyReadBytes = 64 * 1024;
 constexpr size_t kReadAheadBytes = 64 * 1024;  // pipelined bytes kept while a request is in work
 constexpr uint64_t kDiscardBytes = 64 * 1024;  // a refused body up to this is read off, not the end
-constexpr size_t kGzipFromBytes = 1024;        // answers up to this are sent plain
-constexpr size_t kGzipInlineBytes =
-    16 * 1024;                        // deflated on the network thread: some 150 us at most
+
+// Deflated on the network thread: some 150 us at most.
+constexpr size_t kGzipInlineBytes = 16 * 1024;
 constexpr int kClientWentAway = 499;  // in the log only
 
 Clock::time_point After(Clock::time_point start, std::chrono::milliseconds duration) {
   return duration.count() == 0 ? Clock::time_point::max() : start + duration;
-}
-
-bool HasNoBody(int status) { return status == 204 || status == 304; }
-
-bool IsCompressible(const HttpResponse& response) {
-  if (HasNoBody(response.status) || response.content_type == "application/octet-stream")
-    return false;
-  for (const HttpHeader& header : response.headers) {
-    if (header.name == "content-encoding") return false;
-  }
-  return response.next_chunk || response.body.size() > kGzipFromBytes;
-}
-
-std::string HexLine(size_t number) {
-  char digits[20];
-  const auto [end, error] = std::to_chars(digits, digits + sizeof(digits), number, 16);
-  static_cast<void>(error);
-  return std::string(digits, end) + "\r\n";
 }
 
 // Thread-confined to its network thread. Owned by its coroutine and by callbacks that are under
@@ -86,6 +71,7 @@ class HttpConnection : public ManagedConnection,
     Clock::time_point received;
     RequestLog log;
     std::shared_ptr<KeyUsage> key_usage;
+    std::shared_ptr<RequestTrace> trace;  // the log's
     std::shared_ptr<service::CancelToken> cancel = std::make_shared<service::CancelToken>();
   };
 
@@ -298,6 +284,11 @@ awaitable<bool> HttpConnection::ServeOne() {
   current_.log.path = head.path;
   current_.log.peer = peer_;
   current_.log.request_id = RequestIdFor(head.header("x-request-id"));
+  current_.trace = std::make_shared<RequestTrace>(
+      service::ParseTraceParent(head.header("traceparent").value_or(""))
+          .value_or(service::TraceContext{}),
+      options().sample_traces);
+  current_.log.trace = current_.trace;
   bool go_on = false;
   if (next == Next::kRefuse) {
     linger_ = true;
@@ -494,6 +485,7 @@ awaitable<HttpConnection::Next> HttpConnection::AwaitHandler(HttpHead head, std:
   request.deadline = deadline;
   request.api_key = current_.log.api_key;
   request.key_usage = std::move(current_.key_usage);
+  request.trace = current_.trace;
   request.cancel = current_.cancel;
   exchange->post = [mailbox = set_->mailbox()](std::function<void()> work) {
     mailbox->Post(std::move(work));
@@ -524,123 +516,6 @@ awaitable<HttpConnection::Next> HttpConnection::AwaitHandler(HttpHead head, std:
   if (next == Next::kClose || exchange->response->status == 504) current_.cancel->Cancel();
   if (next == Next::kGoOn) *response = std::move(*exchange->response);
   co_return next;
-}
-
-awaitable<bool> HttpConnection::Send(HttpResponse response) {
-  if (draining()) current_.keep_alive = false;
-  const bool compressible = IsCompressible(response);
-  ResponseFrame frame;
-  frame.minor_version = current_.minor_version;
-  frame.gzip = compressible && current_.gzip_answer;
-  frame.varies_by_coding = compressible;
-  frame.request_id = current_.log.request_id;
-  frame.allow_origin = current_.allow_origin;
-  const int status = response.status;
-  bool sent = false;
-  if (response.next_chunk && !HasNoBody(status)) {
-    sent = co_await SendStream(std::move(response), frame);
-  } else {
-    sent = co_await SendWhole(std::move(response), frame);
-  }
-  if (!sent) current_.cancel->Cancel();
-  Log(sent ? status : kClientWentAway);
-  co_return sent;
-}
-
-awaitable<bool> HttpConnection::SendWhole(HttpResponse response, ResponseFrame frame) {
-  if (frame.gzip && response.body.size() > kGzipInlineBytes) {
-    const bool ran = co_await OnWorker([&response] { response.body = Gzip(response.body); });
-    if (!ran) co_return false;
-  } else if (frame.gzip) {
-    response.body = Gzip(response.body);
-  }
-  if (HasNoBody(response.status)) {
-    frame.framing = BodyFraming::kNone;
-    response.body.clear();
-  }
-  frame.length = response.body.size();
-  frame.keep_alive = current_.keep_alive;
-  const std::string head = ResponseHead(response, frame);
-  if (current_.is_head_request) response.body.clear();
-  current_.log.sent_bytes = response.body.size();
-  const bool sent = co_await Write(head, response.body);
-  co_return sent;
-}
-
-awaitable<bool> HttpConnection::SendStream(HttpResponse response, ResponseFrame frame) {
-  const bool chunked = current_.minor_version > 0;
-  if (!chunked) current_.keep_alive = false;
-  frame.framing = chunked ? BodyFraming::kChunked : BodyFraming::kClose;
-  frame.keep_alive = current_.keep_alive;
-  std::string head = ResponseHead(response, frame);
-  if (current_.is_head_request) {
-    const bool sent = co_await Write(head, "");
-    co_return sent;
-  }
-  std::unique_ptr<GzipWriter> gzip = frame.gzip ? std::make_unique<GzipWriter>() : nullptr;
-  std::string plain = std::move(response.body);
-  std::string piece;
-  for (bool more = true; more;) {
-    const bool ran = co_await OnWorker([&] {
-      more = response.next_chunk(&plain);
-      piece.clear();
-      if (gzip != nullptr) {
-        gzip->Append(plain, !more, &piece);
-        plain.clear();
-      } else {
-        piece.swap(plain);
-      }
-    });
-    if (unread().size() < kReadAheadBytes) StartRead(kHeadReadBytes);
-    if (!ran || ended_) co_return false;  // ended_: the client went away
-    if (piece.empty() && more) continue;
-    current_.log.sent_bytes += piece.size();
-    if (chunked) {
-      if (!piece.empty()) {
-        head += HexLine(piece.size());
-        piece += "\r\n";
-      }
-      if (!more) piece += "0\r\n\r\n";
-    }
-    const bool sent = co_await Write(head, piece);
-    if (!sent) co_return false;
-    head.clear();
-  }
-  co_return true;
-}
-
-// False: the peer is gone or too slow; the connection is closed then.
-awaitable<bool> HttpConnection::Write(std::string_view first, std::string_view second) {
-  struct Outcome {
-    bool done = false;
-    bool ok = false;
-    size_t bytes = 0;
-  };
-  const auto outcome = std::make_shared<Outcome>();
-  const Clock::time_point start = Clock::now();
-  uint64_t written = 0;
-  while (!first.empty() || !second.empty()) {
-    if (closed_) co_return false;
-    *outcome = Outcome{};
-    stream_->WriteSome(first, second, [self = shared_from_this(), outcome](bool ok, size_t bytes) {
-      *outcome = {true, ok, bytes};
-      self->event_.cancel();
-    });
-    const Clock::time_point until = BodyDeadline(start, written);
-    while (!outcome->done) {  // after Close as well: the bytes are ours to keep until then
-      if (Clock::now() >= until) Close();
-      co_await Sleep(closed_ ? Clock::time_point::max() : until);
-    }
-    if (!outcome->ok) {
-      Close();
-      co_return false;
-    }
-    written += outcome->bytes;
-    const size_t of_first = std::min(outcome->bytes, first.size());
-    first.remove_prefix(of_first);
-    second.remove_prefix(outcome->bytes - of_first);
-  }
-  co_return true;
 }
 
 // Runs `work` on a worker thread and waits for its end, whatever happens. False: closed, not run.
@@ -719,6 +594,117 @@ awaitable<bool> HttpConnection::More(size_t read_bytes, Clock::time_point until)
 awaitable<void> HttpConnection::Sleep(Clock::time_point until) {
   event_.expires_at(until);
   co_await event_.async_wait(asio::as_tuple(asio::use_awaitable));
+}
+
+awaitable<bool> HttpConnection::Send(HttpResponse response) {
+  if (draining()) current_.keep_alive = false;
+  const bool compressible = IsCompressible(response);
+  ResponseFrame frame;
+  frame.minor_version = current_.minor_version;
+  frame.gzip = compressible && current_.gzip_answer;
+  frame.varies_by_coding = compressible;
+  frame.request_id = current_.log.request_id;
+  frame.allow_origin = current_.allow_origin;
+  const int status = response.status;
+  bool sent = false;
+  if (response.next_chunk && !HasNoBody(status)) {
+    sent = co_await SendStream(std::move(response), frame);
+  } else {
+    sent = co_await SendWhole(std::move(response), frame);
+  }
+  if (!sent) current_.cancel->Cancel();
+  Log(sent ? status : kClientWentAway);
+  co_return sent;
+}
+
+awaitable<bool> HttpConnection::SendWhole(HttpResponse response, ResponseFrame frame) {
+  if (frame.gzip && response.body.size() > kGzipInlineBytes) {
+    const bool ran = co_await OnWorker([&response] { response.body = Gzip(response.body); });
+    if (!ran) co_return false;
+  } else if (frame.gzip) {
+    response.body = Gzip(response.body);
+  }
+  if (HasNoBody(response.status)) {
+    frame.framing = BodyFraming::kNone;
+    response.body.clear();
+  }
+  frame.length = response.body.size();
+  frame.keep_alive = current_.keep_alive;
+  const std::string head = ResponseHead(response, frame);
+  if (current_.is_head_request) response.body.clear();
+  current_.log.sent_bytes = response.body.size();
+  const bool sent = co_await Write(head, response.body);
+  co_return sent;
+}
+
+awaitable<bool> HttpConnection::SendStream(HttpResponse response, ResponseFrame frame) {
+  const bool chunked = current_.minor_version > 0;
+  if (!chunked) current_.keep_alive = false;
+  frame.framing = chunked ? BodyFraming::kChunked : BodyFraming::kClose;
+  frame.keep_alive = current_.keep_alive;
+  std::string head = ResponseHead(response, frame);
+  if (current_.is_head_request) {
+    const bool sent = co_await Write(head, "");
+    co_return sent;
+  }
+  std::unique_ptr<GzipWriter> gzip = frame.gzip ? std::make_unique<GzipWriter>() : nullptr;
+  std::string plain = std::move(response.body);
+  std::string piece;
+  for (bool more = true; more;) {
+    const bool ran = co_await OnWorker([&] {
+      more = response.next_chunk(&plain);
+      piece.clear();
+      if (gzip != nullptr) {
+        gzip->Append(plain, !more, &piece);
+        plain.clear();
+      } else {
+        piece.swap(plain);
+      }
+    });
+    if (unread().size() < kReadAheadBytes) StartRead(kHeadReadBytes);
+    if (!ran || ended_) co_return false;  // ended_: the client went away
+    if (piece.empty() && more) continue;
+    current_.log.sent_bytes += piece.size();
+    if (chunked) FrameChunk(!more, &head, &piece);
+    const bool sent = co_await Write(head, piece);
+    if (!sent) co_return false;
+    head.clear();
+  }
+  co_return true;
+}
+
+// False: the peer is gone or too slow; the connection is closed then.
+awaitable<bool> HttpConnection::Write(std::string_view first, std::string_view second) {
+  struct Outcome {
+    bool done = false;
+    bool ok = false;
+    size_t bytes = 0;
+  };
+  const auto outcome = std::make_shared<Outcome>();
+  const Clock::time_point start = Clock::now();
+  uint64_t written = 0;
+  while (!first.empty() || !second.empty()) {
+    if (closed_) co_return false;
+    *outcome = Outcome{};
+    stream_->WriteSome(first, second, [self = shared_from_this(), outcome](bool ok, size_t bytes) {
+      *outcome = {true, ok, bytes};
+      self->event_.cancel();
+    });
+    const Clock::time_point until = BodyDeadline(start, written);
+    while (!outcome->done) {  // after Close as well: the bytes are ours to keep until then
+      if (Clock::now() >= until) Close();
+      co_await Sleep(closed_ ? Clock::time_point::max() : until);
+    }
+    if (!outcome->ok) {
+      Close();
+      co_return false;
+    }
+    written += outcome->bytes;
+    const size_t of_first = std::min(outcome->bytes, first.size());
+    first.remove_prefix(of_first);
+    second.remove_prefix(outcome->bytes - of_first);
+  }
+  co_return true;
 }
 
 void HttpConnection::Log(int status) {

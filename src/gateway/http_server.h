@@ -41,6 +41,9 @@ struct RequestLog {
   std::string request_id;
   std::string peer;  // "127.0.0.1:52114", "[::1]:52114", "unix"
   int api_key = -1;  // number of the key used, in file order; -1: none needed
+  // Times of its stages and its place in a trace. Null when the head could not be read. Second
+  // owner: whoever works on the request.
+  std::shared_ptr<const RequestTrace> trace;
 };
 
 // Called on a network thread after each request: must not block.
@@ -89,6 +92,9 @@ struct HttpServerOptions {
   std::vector<std::string> cors_origins;  // "https://app.example" or "*"; empty: no CORS
 
   RequestObserver observer;  // may be empty
+  // Whether traces that begin here are sampled: somebody takes their spans. Those of clients say it
+  // themselves.
+  bool sample_traces = false;
 };
 
 // A moment's counts; not one consistent snapshot.

@@ -17,6 +17,7 @@
 namespace pergola::gateway {
 
 class KeyUsage;
+class RequestTrace;
 
 struct HttpHeader {
   std::string name;  // lower case
@@ -32,6 +33,7 @@ struct HttpRequest {
   std::string body;                     // whole, inflated, at most max_body_bytes
   int api_key = -1;                     // number of the key used; -1: none
   std::shared_ptr<KeyUsage> key_usage;  // null: no limits of a key. Second owner: the keys
+  std::shared_ptr<RequestTrace> trace;  // null: nobody asks. Second owner: the connection
   std::string request_id;               // taken over from the client if sane, else made
   service::Clock::time_point received;  // when the whole request was there
   // The client gets 504 then, whatever the handler does: pass it on with the work. max(): none.

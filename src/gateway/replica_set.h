@@ -16,6 +16,9 @@
 // go elsewhere. It is probed with forward passes of two tokens, less and less often, and comes back
 // with the first that succeeds. With none left requests fail at once with UNAVAILABLE.
 //
+// Hedging (off unless `hedge_after` is set): see the option. It costs work twice, so a budget of
+// its own bounds it.
+//
 // Which replica computes changes no bit as long as all have one numeric class.
 #pragma once
 
@@ -39,6 +42,11 @@ struct ReplicaSetOptions {
   double retry_share = 0.2;
   double retry_burst = 1000;
   int failures_to_eject = 5;  // INTERNAL in a row
+  // What is not answered after so long is also asked of another replica; the first answer counts
+  // and the other is cancelled. 0: never. Hedges per answered request in the long run, and at once.
+  std::chrono::milliseconds hedge_after{0};
+  double hedge_share = 0.05;
+  double hedge_burst = 100;
   std::chrono::milliseconds stall_timeout{15000};
   std::chrono::milliseconds probe_timeout{2000};
   std::chrono::milliseconds min_probe_pause{100};  // doubled after each failed probe
@@ -64,6 +72,11 @@ class ReplicaSet : public service::InferenceService {
 
   void Submit(service::InferenceRequest request, service::InferenceCallback done) override;
   std::vector<service::ModelInfo> Models() const override;
+
+  // These and no others from now on. One that was there before, by name and service, stays as it
+  // is; a new one gets requests at once; one that is left out gets none any more, and what is open
+  // there is still waited for (or tried elsewhere when it fails). May be none: UNAVAILABLE then.
+  void SetReplicas(std::vector<Replica> replicas);
 
   // Replicas that get requests now.
   int healthy() const;

@@ -68,6 +68,13 @@ class FakeReplica : public service::InferenceService {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [&] { return held_.size() >= count; });
   }
+  // Of those held.
+  size_t cancelled() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    size_t count = 0;
+    for (const auto& each : held_) count += each->request.cancel->cancelled() ? 1 : 0;
+    return count;
+  }
   int requests() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return requests_;
@@ -340,6 +347,147 @@ TEST_F(ReplicaSetTest, EndsWhileAReplicaHoldsRequests) {
   for (const auto& fake : fakes_) fake->Release();
   ended.get();
   EXPECT_FALSE(answer.get().ok());
+}
+
+class HedgeTest : public ReplicaSetTest {
+ protected:
+  static ReplicaSetOptions After(milliseconds time) {
+    ReplicaSetOptions options = NeverBack();
+    options.hedge_after = time;
+    return options;
+  }
+  // Requests until replica `number` holds one.
+  std::future<Result<InferenceOutput>> HeldBy(size_t number) {
+    fakes_[number]->Hold();
+    while (true) {
+      auto answer = Submit(List({7}));
+      if (fakes_[number]->requests() > 0) return answer;
+      EXPECT_TRUE(answer.get().ok());
+    }
+  }
+};
+
+TEST_F(HedgeTest, AStragglerIsAskedElsewhereAndTheLoserCancelled) {
+  Start(2, After(milliseconds(1)));
+  auto answer = HeldBy(0);
+  const auto output = answer.get();
+  ASSERT_TRUE(output.ok()) << output.status().message();
+  EXPECT_EQ((*output->sequences[0])[OutputKind::kEmbedding].values, (std::vector<float>{7, 1}));
+  EXPECT_EQ(Metric("pergola_hedges_total"), 1);
+  EXPECT_EQ(Metric("pergola_hedges_won_total"), 1);
+  EXPECT_EQ(Metric("pergola_replica_outstanding_tokens"), 0);
+  while (fakes_[0]->cancelled() != 1) std::this_thread::yield();
+  EXPECT_EQ(set_->healthy(), 2) << "slow is not broken";
+  EXPECT_EQ(Metric("pergola_retries_total"), 0);
+  // Its late answer changes nothing.
+  fakes_[0]->Release();
+  EXPECT_EQ(Metric("pergola_replica_outstanding_tokens"), 0);
+}
+
+TEST_F(HedgeTest, IsOffUnlessAskedFor) {
+  Start(2);
+  auto answer = HeldBy(0);
+  EXPECT_EQ(answer.wait_for(milliseconds(20)), std::future_status::timeout);
+  EXPECT_EQ(Metric("pergola_hedges_total"), 0);
+  fakes_[0]->Release();
+  EXPECT_TRUE(answer.get().ok());
+}
+
+TEST_F(HedgeTest, TheFirstAnswerCountsAlsoIfItIsTheSlowOnes) {
+  Start(2, After(milliseconds(1)));
+  for (const auto& fake : fakes_) fake->Hold();
+  auto answer = Submit(List({7}));
+  for (const auto& fake : fakes_) fake->AwaitHeld(1);
+  fakes_[1]->Release();
+  ASSERT_TRUE(answer.get().ok());
+  fakes_[0]->Release();
+  EXPECT_EQ(Metric("pergola_hedges_total"), 1);
+}
+
+TEST_F(HedgeTest, AFailureOfOneWaitsForTheOther) {
+  Start(2, After(milliseconds(1)));
+  for (const auto& fake : fakes_) fake->Hold();
+  auto answer = Submit(List({7}));
+  for (const auto& fake : fakes_) fake->AwaitHeld(1);
+  fakes_[0]->FailWith(UnavailableError("gone"));
+  fakes_[0]->Release();
+  EXPECT_EQ(answer.wait_for(milliseconds(0)), std::future_status::timeout);
+  fakes_[1]->Release();
+  const auto output = answer.get();
+  ASSERT_TRUE(output.ok()) << output.status().message();
+  EXPECT_EQ(set_->healthy(), 1);
+}
+
+TEST_F(HedgeTest, TheBudgetEndsHedges) {
+  ReplicaSetOptions options = After(milliseconds(1));
+  options.hedge_burst = 2;
+  options.hedge_share = 0;
+  Start(2, options);
+  for (const auto& fake : fakes_) fake->Hold();
+  std::vector<std::future<Result<InferenceOutput>>> answers;
+  for (int i = 0; i < 5; ++i) answers.push_back(Submit(List({i})));
+  while (Metric("pergola_hedges_refused_total") < 3) std::this_thread::yield();
+  EXPECT_EQ(Metric("pergola_hedges_total"), 2);
+  for (const auto& fake : fakes_) fake->Release();
+  for (auto& answer : answers) EXPECT_TRUE(answer.get().ok());
+}
+
+class SetReplicasTest : public ReplicaSetTest {
+ protected:
+  // The replicas of these numbers and no others.
+  void Set(const std::vector<int>& numbers) {
+    std::vector<Replica> replicas;
+    for (const int number : numbers) {
+      while (fakes_.size() <= static_cast<size_t>(number)) {
+        fakes_.push_back(std::make_shared<FakeReplica>(static_cast<int>(fakes_.size())));
+      }
+      replicas.push_back({"r" + std::to_string(number), fakes_[static_cast<size_t>(number)], "m"});
+    }
+    set_->SetReplicas(std::move(replicas));
+  }
+};
+
+TEST_F(SetReplicasTest, ANewOneGetsRequestsAndOneThatIsGoneNone) {
+  Start(1);
+  Set({0, 1});
+  EXPECT_EQ(set_->healthy(), 2);
+  for (int i = 0; i < 40; ++i) EXPECT_TRUE(Submit(List({i})).get().ok());
+  EXPECT_GT(fakes_[1]->requests(), 0);
+  Set({1});
+  const int before = fakes_[0]->requests();
+  for (int i = 0; i < 40; ++i) EXPECT_TRUE(Submit(List({i})).get().ok());
+  EXPECT_EQ(fakes_[0]->requests(), before);
+  EXPECT_EQ(set_->healthy(), 1);
+}
+
+TEST_F(SetReplicasTest, WhatIsOpenAtOneThatIsGoneIsAnsweredAndThenItIsLetGo) {
+  Start(1);
+  fakes_[0]->Hold();
+  auto answer = Submit(List({7}));
+  fakes_[0]->AwaitHeld(1);
+  Set({1});
+  fakes_[0]->Release();
+  const auto output = answer.get();
+  ASSERT_TRUE(output.ok());
+  EXPECT_EQ(Firsts(*output), std::vector<float>{7});
+  while (fakes_[0].use_count() > 1) std::this_thread::yield();
+}
+
+TEST_F(SetReplicasTest, OneThatStaysKeepsItsState) {
+  Start(2, NeverBack());
+  fakes_[0]->FailWith(UnavailableError("gone"));
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(Submit(List({i})).get().ok());
+  ASSERT_EQ(set_->healthy(), 1);
+  Set({0, 1, 2});
+  EXPECT_EQ(set_->healthy(), 2);
+}
+
+TEST_F(SetReplicasTest, NoneIsUnavailableAndOthersMayCome) {
+  Start(1);
+  Set({});
+  EXPECT_EQ(Submit(List({1})).get().status().code(), StatusCode::kUnavailable);
+  Set({1});
+  EXPECT_TRUE(Submit(List({1})).get().ok());
 }
 
 }  // namespace

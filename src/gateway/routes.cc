@@ -12,6 +12,7 @@
 #include "gateway/key_usage.h"
 #include "gateway/openapi.h"
 #include "gateway/readiness.h"
+#include "gateway/request_trace.h"
 #include "gateway/route_check.h"
 #include "gateway/route_table.h"
 #include "gateway/text_routes.h"
@@ -46,6 +47,14 @@ std::vector<HttpHeader> AnswerHeaders(const EmbedAnswer& answer,
 Failure DeadlinePassed() {
   return {DeadlineExceededError("the deadline of the request passed before it was answered"), "",
           "", false};
+}
+
+void NoteInference(Exchange& exchange, Clock::time_point asked,
+                   const service::InferenceOutput& output) {
+  const auto& trace = exchange.request().trace;
+  if (trace == nullptr) return;
+  trace->Add(Stage::kQueue, asked, output.queue_time);
+  trace->Add(Stage::kCompute, asked + output.queue_time, output.inference_time);
 }
 
 Failure KeyLimited(LimitRefusal refusal) {
@@ -152,6 +161,7 @@ void Routes::State::AnswerPost(const ExchangePtr& exchange) {
 
 // The part of a request that works: parsing, tokenising.
 void Routes::State::Run(const ExchangePtr& exchange) {
+  exchange->NoteWork();
   if (const MaybeFailure failure = NobodyWaits(*exchange)) return exchange->Fail(*failure);
   Result<std::unique_ptr<JsonDocument>> document =
       JsonDocument::Parse(std::move(exchange->request().body));
@@ -234,10 +244,17 @@ void Routes::State::Submit(const ExchangePtr& exchange, PreparedEmbed prepared) 
   const int key = exchange->request().api_key;
   if (key >= 0) prepared.request.tenant = std::to_string(key);
   prepared.request.cancel = exchange->request().cancel;
+  const Clock::time_point asked = Clock::now();
+  if (const auto& trace = exchange->request().trace) {
+    trace->Add(Stage::kTokenise, exchange->work_began(), asked - exchange->work_began());
+    trace->set_tokens(prepared.answer->tokens);
+    prepared.request.trace = trace->context();
+  }
   service::InferenceService& service = *prepared.model->service;
   service.Submit(std::move(prepared.request),
-                 [this, exchange, model = prepared.model,
+                 [this, exchange, asked, model = prepared.model,
                   answer = std::move(prepared.answer)](Result<service::InferenceOutput> output) {
+                   if (output.ok()) NoteInference(*exchange, asked, *output);
                    Complete(exchange, model, answer, std::move(output));
                  });
 }

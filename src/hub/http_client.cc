@@ -262,6 +262,28 @@ Result<TextResponse> HttpClient::GetText(const std::string& url) const {
   return TextResponse{std::move(receiver.body), NextLink(Header(easy.get(), "link"))};
 }
 
+Status HttpClient::PostJson(const std::string& url, const std::string& json) const {
+  const Easy easy(curl_easy_init());
+  TextReceiver receiver;
+  const HeaderList headers(curl_slist_append(nullptr, "Content-Type: application/json"));
+  SetOptions(easy.get(), options_, url);
+  char reason[CURL_ERROR_SIZE] = "";
+  WriteContext context{easy.get(), &receiver};
+  curl_easy_setopt(easy.get(), CURLOPT_ERRORBUFFER, reason);
+  curl_easy_setopt(easy.get(), CURLOPT_WRITEFUNCTION, OnWrite);
+  curl_easy_setopt(easy.get(), CURLOPT_WRITEDATA, &context);
+  curl_easy_setopt(easy.get(), CURLOPT_HTTPHEADER, headers.get());
+  curl_easy_setopt(easy.get(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(json.size()));
+  curl_easy_setopt(easy.get(), CURLOPT_POSTFIELDS, json.data());
+  const CURLcode code = curl_easy_perform(easy.get());
+  if (code != CURLE_OK) {
+    return UnavailableError(url + ": " + (reason[0] != '\0' ? reason : curl_easy_strerror(code)));
+  }
+  const long answered = ResponseCode(easy.get());
+  if (answered / 100 == 2) return OkStatus();
+  return UnavailableError(url + " answered " + std::to_string(answered));
+}
+
 DownloadAttempt HttpClient::Download(const std::string& url, const std::filesystem::path& path,
                                      int64_t expected_bytes,
                                      const std::function<void(int64_t)>& on_bytes) const {

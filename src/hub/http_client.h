@@ -1,5 +1,6 @@
-// HTTP(S) GET with the manners a download needs: resume by Range, redirects that keep the token at
-// home, time-outs, byte limits. One attempt per call; who retries decides by Failure.
+// HTTP(S) GET, and POST of JSON, with the manners a download needs: resume by Range, redirects that
+// keep the token at home, time-outs, byte limits. One attempt per call; who retries decides by
+// Failure.
 #pragma once
 
 #include <atomic>
@@ -41,6 +42,10 @@ class HttpClient {
 
   // At most 64 MiB. UNAVAILABLE: cannot be reached; UNAUTHENTICATED 401/403; NOT_FOUND 404.
   Result<TextResponse> GetText(const std::string& url) const;
+
+  // Sends a JSON document; what is answered does not matter. UNAVAILABLE: cannot be reached or not
+  // taken (not 2xx).
+  Status PostJson(const std::string& url, const std::string& json) const;
 
   // Appends to the file at `path` until it has `expected_bytes`, from what it holds already; starts
   // over if the server does not continue. `on_bytes` gets the file's length as it changes.

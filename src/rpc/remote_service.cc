@@ -33,7 +33,13 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target,
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Retries are the replica set's: it knows other replicas and counts what it spends.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+  if (options.ca_pem.empty()) {
+    return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+  }
+  if (!options.tls_name.empty()) arguments.SetSslTargetNameOverride(options.tls_name);
+  grpc::SslCredentialsOptions tls;
+  tls.pem_root_certs = options.ca_pem;
+  return grpc::CreateCustomChannel(target, grpc::SslCredentials(tls), arguments);
 }
 
 // Counted on the steady clock: a clock that jumps moves no deadline.
@@ -45,6 +51,7 @@ gpr_timespec After(std::chrono::nanoseconds time) {
 }  // namespace
 
 struct RemoteService::State {
+  std::string authorization;  // of each call; empty: none
   std::unique_ptr<v1::EmbeddingService::Stub> stub;
   mutable std::mutex mutex;  // guards what follows
   std::condition_variable none_open;
@@ -75,6 +82,9 @@ struct RemoteService::Call {
 RemoteService::RemoteService(std::string target, const RemoteServiceOptions& options)
     : state_(std::make_unique<State>()) {
   QuietGrpcLog();
+  if (!options.api_key.empty() && !options.ca_pem.empty()) {
+    state_->authorization = "Bearer " + options.api_key;
+  }
   state_->stub = v1::EmbeddingService::NewStub(MakeChannel(target, options));
 }
 
@@ -88,6 +98,12 @@ void RemoteService::Submit(service::InferenceRequest request, service::Inference
   auto call = std::make_shared<Call>();
   if (request.deadline != service::Clock::time_point::max()) {
     call->context.set_deadline(After(request.deadline - service::Clock::now()));
+  }
+  if (!state_->authorization.empty()) {
+    call->context.AddMetadata("authorization", state_->authorization);
+  }
+  if (request.trace.valid()) {
+    call->context.AddMetadata("traceparent", service::FormatTraceParent(request.trace));
   }
   EncodeRequest(request, &call->request);
   call->cancel = std::move(request.cancel);
@@ -121,6 +137,7 @@ Result<std::vector<service::ModelInfo>> RemoteService::FetchModels(
   grpc::ClientContext context;
   context.set_deadline(After(timeout));
   context.set_wait_for_ready(true);
+  if (!state_->authorization.empty()) context.AddMetadata("authorization", state_->authorization);
   v1::ListModelsResponse response;
   const grpc::Status status = state_->stub->ListModels(&context, {}, &response);
   PERGOLA_RETURN_IF_ERROR(FromGrpcStatus(status));

@@ -26,17 +26,26 @@ struct RemoteServiceOptions {
   std::chrono::milliseconds keepalive_timeout{2000};
   // Longest pause between two attempts to connect.
   std::chrono::milliseconds max_backoff{1000};
+  // Certificates (PEM) of whom the server's must come from; empty: no TLS.
+  std::string ca_pem;
+  // The name that the server's certificate must have; empty: the target's own.
+  std::string tls_name;
+  // Sent with each call as "authorization: Bearer <key>"; empty: none. Needs ca_pem, so that it
+  // crosses no network in the clear.
+  std::string api_key;
 };
 
 // Thread-safe.
 class RemoteService : public service::InferenceService {
  public:
-  // `target`: host:port, [v6]:port, unix:/path or dns:///name:port. Connects to nothing yet.
+  // `target`: host:port, [v6]:port, unix:/path or dns:///name:port. Connects to nothing yet. Wrong
+  // certificates are noticed when it does: UNAVAILABLE.
   RemoteService(std::string target, const RemoteServiceOptions& options);
   // Cancels what is open and waits until it is called back.
   ~RemoteService() override;
 
-  // Beside the errors of the interface: UNAVAILABLE when the peer cannot be reached or went away,
+  // Beside the errors of the interface: UNAUTHENTICATED when the server wants another key,
+  // UNAVAILABLE when the peer cannot be reached or went away,
   // DATA_LOSS when its answer does not fit the question. Callbacks run on threads of gRPC.
   void Submit(service::InferenceRequest request, service::InferenceCallback done) override;
 

@@ -23,9 +23,44 @@ using service::Clock;
 using service::InferenceOutput;
 using service::InferenceRequest;
 
+// Whose request it is and how long it waits.
+struct Caller {
+  Clock::time_point deadline = Clock::time_point::max();
+  std::shared_ptr<CancelToken> cancel;
+  service::TraceContext trace;
+};
+
+// The span that the call's metadata name; not valid if none.
+service::TraceContext TraceOf(const grpc::CallbackServerContext& call) {
+  const auto found = call.client_metadata().find("traceparent");
+  if (found == call.client_metadata().end()) return {};
+  return service::ParseTraceParent({found->second.data(), found->second.size()})
+      .value_or(service::TraceContext{});
+}
+
+// `done` that also tells the observer, if there is one.
+service::InferenceCallback Observed(const InferObserver* observer, const InferenceRequest& request,
+                                    service::InferenceCallback done) {
+  if (observer == nullptr || !*observer) return done;
+  InferLog log;
+  log.caller = request.trace;
+  log.begin = Clock::now();
+  log.sequences = static_cast<int64_t>(request.sequences.size());
+  for (const Sequence& sequence : request.sequences) log.tokens += sequence.tokens();
+  return [observer, log, done = std::move(done)](Result<InferenceOutput> output) mutable {
+    log.length = Clock::now() - log.begin;
+    log.code = output.status().code();
+    if (output.ok()) {
+      log.queue_time = output->queue_time;
+      log.inference_time = output->inference_time;
+    }
+    (*observer)(log);
+    done(std::move(output));
+  };
+}
+
 // Hands a request to the model it names. `done` is called once, on any thread.
-void Infer(const ServiceContext& context, const v1::InferRequest& message,
-           Clock::time_point deadline, std::shared_ptr<CancelToken> cancel,
+void Infer(const ServiceContext& context, const v1::InferRequest& message, Caller caller,
            service::InferenceCallback done) {
   context.counters->requests.fetch_add(1, std::memory_order_relaxed);
   context.counters->open.fetch_add(1, std::memory_order_relaxed);
@@ -40,15 +75,17 @@ void Infer(const ServiceContext& context, const v1::InferRequest& message,
   const Result<const ServedModel*> model = FindModel(*context.models, request->model);
   if (!model.ok()) return finish(model.status());
   request->model = (*model)->info.id;
-  request->deadline = deadline;
-  request->cancel = std::move(cancel);
+  request->deadline = caller.deadline;
+  request->cancel = std::move(caller.cancel);
+  request->trace = caller.trace;
   const auto index = static_cast<size_t>(*model - context.models->data());
-  (*model)->service->Submit(
-      std::move(*request),
+  auto answer = Observed(
+      context.observer, *request,
       [finish = std::move(finish), health = context.health, index](Result<InferenceOutput> output) {
         if (output.ok() && health != nullptr) health->Note(index);
         finish(std::move(output));
       });
+  (*model)->service->Submit(std::move(*request), std::move(answer));
 }
 
 // One unary call; deletes itself.
@@ -57,7 +94,7 @@ class InferCall final : public grpc::ServerUnaryReactor {
   InferCall(const ServiceContext& context, const grpc::CallbackServerContext& call,
             const v1::InferRequest& request, v1::InferResponse* response)
       : counters_(context.counters) {
-    Infer(context, request, DeadlineOf(call), cancel_,
+    Infer(context, request, {DeadlineOf(call), cancel_, TraceOf(call)},
           [this, response](const Result<InferenceOutput>& output) {
             if (output.ok()) rpc::EncodeOutput(*output, response);
             Finish(rpc::ToGrpcStatus(output.status()));
@@ -98,7 +135,7 @@ class StreamCall final
  public:
   StreamCall(const ServiceContext& context, const grpc::CallbackServerContext& call,
              StreamSet* streams)
-      : context_(context), deadline_(DeadlineOf(call)), streams_(streams) {
+      : context_(context), deadline_(DeadlineOf(call)), trace_(TraceOf(call)), streams_(streams) {
     if (!streams_->Add(this)) Stop();
     const std::lock_guard<std::mutex> lock(mutex_);
     Advance();
@@ -172,7 +209,7 @@ class StreamCall final
     if (message.timeout_us() > 0) {
       deadline = std::min(deadline, Clock::now() + std::chrono::microseconds(message.timeout_us()));
     }
-    Infer(context_, message.infer(), deadline, std::move(cancel),
+    Infer(context_, message.infer(), {deadline, std::move(cancel), trace_},
           [this, id](Result<InferenceOutput> output) { Answer(id, std::move(output), true); });
   }
 
@@ -235,6 +272,7 @@ class StreamCall final
 
   const ServiceContext& context_;
   const Clock::time_point deadline_;
+  const service::TraceContext trace_;
   StreamSet* const streams_;
 
   std::mutex mutex_;  // guards what follows

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "server/health_monitor.h"
+#include "server/infer_log.h"
 #include "server/served_model.h"
 
 namespace grpc {
@@ -29,6 +30,7 @@ struct ServiceContext {
   HealthMonitor* health = nullptr;  // told of every success; may be null
   CallCounters* counters = nullptr;
   int max_open_per_stream = 256;
+  const InferObserver* observer = nullptr;  // null or empty: nobody asks
 };
 
 // Ends the streams of a service once what they have open is answered. Thread-safe.

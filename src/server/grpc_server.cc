@@ -34,6 +34,51 @@ void SetArguments(grpc::ServerBuilder* builder, const GrpcServerOptions& options
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
 }
 
+// Lets in who may call; all else is UNAUTHENTICATED before it reaches a service.
+class KeyCheck final : public grpc::AuthMetadataProcessor {
+ public:
+  explicit KeyCheck(std::function<bool(std::string_view)> authorise)
+      : authorise_(std::move(authorise)) {}
+  bool IsBlocking() const override { return false; }
+  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* /*context*/,
+                       OutputMetadata* consumed, OutputMetadata* /*response*/) override {
+    const auto value = [&metadata](const char* key) {
+      const auto found = metadata.find(key);
+      return found == metadata.end() ? std::string_view()
+                                     : std::string_view(found->second.data(), found->second.size());
+    };
+    const std::string_view given = value("authorization");
+    if (value(":path").starts_with("/grpc.health.v1.Health/")) return grpc::Status::OK;
+    if (!authorise_(given)) {
+      return {
+          grpc::StatusCode::UNAUTHENTICATED,
+          given.empty() ? "a key is needed: authorization: Bearer <key>" : "the key is not valid"};
+    }
+    consumed->emplace("authorization", std::string(given));
+    return grpc::Status::OK;
+  }
+
+ private:
+  const std::function<bool(std::string_view)> authorise_;
+};
+
+Result<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(const GrpcServerOptions& options) {
+  if (options.tls_cert_pem.empty() != options.tls_key_pem.empty()) {
+    return InvalidArgumentError("TLS needs both a certificate and a key");
+  }
+  if (options.tls_cert_pem.empty()) {
+    if (!options.authorise) return grpc::InsecureServerCredentials();
+    return InvalidArgumentError("keys need TLS: they would cross the network in the clear");
+  }
+  grpc::SslServerCredentialsOptions tls;
+  tls.pem_key_cert_pairs.push_back({options.tls_key_pem, options.tls_cert_pem});
+  auto credentials = grpc::SslServerCredentials(tls);
+  if (options.authorise) {
+    credentials->SetAuthMetadataProcessor(std::make_shared<KeyCheck>(options.authorise));
+  }
+  return credentials;
+}
+
 // Process-wide settings of gRPC, once.
 void InitialiseGrpc() {
   rpc::QuietGrpcLog();
@@ -92,6 +137,7 @@ GrpcServer::~GrpcServer() {
 Result<std::unique_ptr<GrpcServer>> GrpcServer::Start(GrpcServerOptions options,
                                                       std::vector<ServedModel> models) {
   InitialiseGrpc();
+  PERGOLA_ASSIGN_OR_RETURN(const auto credentials, MakeCredentials(options));
   auto state = std::make_unique<State>();
   State* const raw = state.get();
   state->options = std::move(options);
@@ -101,7 +147,7 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::Start(GrpcServerOptions options,
       state->models, state->options.health,
       [raw](size_t index, bool serving) { raw->Report(index, serving); });
   const ServiceContext context{&state->models, state->monitor.get(), &state->counters,
-                               state->options.max_open_per_stream};
+                               state->options.max_open_per_stream, &state->options.observer};
   state->embedding = MakeEmbeddingService(context);
 
   grpc::ServerBuilder builder;
@@ -111,8 +157,8 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::Start(GrpcServerOptions options,
   for (const auto& each : state->tei.services) builder.RegisterService(each.get());
   std::vector<int> ports(state->options.hosts.size(), 0);
   for (size_t i = 0; i < ports.size(); ++i) {
-    builder.AddListeningPort(Address(state->options.hosts[i], state->options.port),
-                             grpc::InsecureServerCredentials(), &ports[i]);
+    builder.AddListeningPort(Address(state->options.hosts[i], state->options.port), credentials,
+                             &ports[i]);
   }
   state->server = builder.BuildAndStart();
   if (state->server == nullptr) {

@@ -7,17 +7,21 @@
 //
 // Health: "" and "pergola.v1.EmbeddingService" serve while all models do, each model's id while
 // that one does (health_monitor.h), each TEI service while the first model does and can.
-// Not here: keys and TLS. It is for a network that only gateways reach (docs/operating.md).
+// TLS and keys are the options': without them it is for a network that only gateways reach
+// (docs/operating.md).
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pergola/status.h"
 #include "server/health_monitor.h"
+#include "server/infer_log.h"
 #include "server/served_model.h"
 #include "service/metric_sample.h"
 
@@ -30,12 +34,20 @@ struct GrpcServerOptions {
   // Open requests of one stream; beyond, the stream is not read.
   int max_open_per_stream = 256;
   HealthOptions health = {};
+  InferObserver observer = {};  // may be empty
+  // PEM: certificate chain and private key; empty: no TLS.
+  std::string tls_cert_pem = {};
+  std::string tls_key_pem = {};
+  // Whether the value of a call's metadata "authorization" (empty: none was sent) may call. Empty:
+  // all may. Asked on gRPC's threads, must be quick. Needs TLS; health (grpc.health.v1) stays open.
+  std::function<bool(std::string_view authorization)> authorise = {};
 };
 
 // Thread-safe. Begin to end: Start, Drain, destructor.
 class GrpcServer {
  public:
-  // `models`: at least one; the first is the default. UNAVAILABLE: an address is in use or wrong.
+  // `models`: at least one; the first is the default. UNAVAILABLE: an address is in use or wrong;
+  // INVALID_ARGUMENT: a certificate without key, keys without TLS.
   static Result<std::unique_ptr<GrpcServer>> Start(GrpcServerOptions options,
                                                    std::vector<ServedModel> models);
   // Cuts off what is open.

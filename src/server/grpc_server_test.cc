@@ -1,5 +1,6 @@
 #include "server/grpc_server.h"
 
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +13,7 @@
 #include "pergola/v1/embedding.grpc.pb.h"
 #include "rpc/remote_service.h"
 #include "scheduler/scheduler.h"
+#include "server/testing/self_signed.h"
 
 namespace pergola::server {
 namespace {
@@ -188,6 +190,120 @@ TEST_F(GrpcServerTest, APeerThatIsNotThereIsUnavailable) {
   EXPECT_EQ(promise.get_future().get().code(), StatusCode::kUnavailable);
   EXPECT_FALSE(remote.FetchModels(std::chrono::milliseconds(10)).ok());
   EXPECT_TRUE(remote.Models().empty());
+}
+
+TEST_F(GrpcServerTest, TheSpanThatAsksTravelsWithTheCall) {
+  std::promise<InferLog> logged;
+  GrpcServerOptions options;
+  options.observer = [&](const InferLog& log) { logged.set_value(log); };
+  Start(false, std::move(options));
+  rpc::RemoteService remote(server_->addresses()[0], {});
+  InferenceRequest request;
+  request.sequences.push_back({.ids = {1, 2, 3}});
+  request.trace = service::BeginTrace(/*sampled=*/true);
+  const service::TraceContext asked = request.trace;
+  std::promise<bool> answered;
+  remote.Submit(std::move(request), [&](const Result<service::InferenceOutput>& output) {
+    answered.set_value(output.ok());
+  });
+  EXPECT_TRUE(answered.get_future().get());
+  const InferLog log = logged.get_future().get();
+  EXPECT_EQ(log.caller, asked);
+  EXPECT_EQ(log.tokens, 3);
+  EXPECT_EQ(log.code, StatusCode::kOk);
+  EXPECT_GT(log.length.count(), 0);
+}
+
+class GrpcTlsTest : public GrpcServerTest {
+ protected:
+  void StartSecure() {
+    GrpcServerOptions options;
+    options.tls_cert_pem = certificate_.cert_pem;
+    options.tls_key_pem = certificate_.key_pem;
+    options.authorise = [](std::string_view authorization) {
+      return authorization == "Bearer right";
+    };
+    Start(false, std::move(options));
+  }
+  // What asking with these options comes to.
+  Status Ask(const rpc::RemoteServiceOptions& options) {
+    rpc::RemoteService remote(server_->addresses()[0], options);
+    InferenceRequest request;
+    request.sequences.push_back({.ids = {1, 2}});
+    std::promise<Status> answered;
+    remote.Submit(std::move(request), [&](const Result<service::InferenceOutput>& output) {
+      answered.set_value(output.status());
+    });
+    const Status status = answered.get_future().get();
+    const auto models = remote.FetchModels(std::chrono::milliseconds(300));
+    EXPECT_EQ(models.ok(), status.ok()) << models.status().ToString();
+    return status;
+  }
+
+  const testing::Certificate certificate_ = testing::MakeSelfSigned();
+};
+
+TEST_F(GrpcTlsTest, AnswersWhoTrustsItAndHasAKey) {
+  StartSecure();
+  rpc::RemoteServiceOptions options;
+  options.ca_pem = certificate_.cert_pem;
+  options.api_key = "right";
+  const Status status = Ask(options);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+}
+
+TEST_F(GrpcTlsTest, AWrongKeyOrNoneIsUnauthenticated) {
+  StartSecure();
+  rpc::RemoteServiceOptions options;
+  options.ca_pem = certificate_.cert_pem;
+  for (const char* key : {"wrong", ""}) {
+    options.api_key = key;
+    EXPECT_EQ(Ask(options).code(), StatusCode::kUnauthenticated) << key;
+  }
+}
+
+TEST_F(GrpcTlsTest, StrangersAreUnavailable) {
+  StartSecure();
+  rpc::RemoteServiceOptions options;
+  EXPECT_EQ(Ask(options).code(), StatusCode::kUnavailable) << "in the clear";
+  options.ca_pem = testing::MakeSelfSigned().cert_pem;
+  options.api_key = "right";
+  EXPECT_EQ(Ask(options).code(), StatusCode::kUnavailable) << "another authority";
+  options.ca_pem = certificate_.cert_pem;
+  options.tls_name = "another.example";
+  EXPECT_EQ(Ask(options).code(), StatusCode::kUnavailable) << "another name";
+}
+
+TEST_F(GrpcTlsTest, HealthNeedsNoKey) {
+  StartSecure();
+  grpc::SslCredentialsOptions tls;
+  tls.pem_root_certs = certificate_.cert_pem;
+  const auto channel = grpc::CreateChannel(server_->addresses()[0], grpc::SslCredentials(tls));
+  const auto stub = v1::EmbeddingService::NewStub(channel);
+  grpc::GenericStub generic(channel);
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  const auto call = generic.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check",
+                                             grpc::ByteBuffer(nullptr, 0), &queue);
+  call->StartCall();
+  grpc::ByteBuffer answer;
+  grpc::Status status;
+  call->Finish(&answer, &status, &answer);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  EXPECT_NE(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << status.error_message();
+  queue.Shutdown();
+}
+
+TEST_F(GrpcTlsTest, RefusesKeysWithoutTlsAndHalfACertificate) {
+  GrpcServerOptions options;
+  options.authorise = [](std::string_view) { return true; };
+  EXPECT_EQ(GrpcServer::Start(options, {{nullptr, {}, nullptr}}).status().code(),
+            StatusCode::kInvalidArgument);
+  options.tls_cert_pem = certificate_.cert_pem;
+  EXPECT_EQ(GrpcServer::Start(options, {{nullptr, {}, nullptr}}).status().code(),
+            StatusCode::kInvalidArgument);
 }
 
 }  // namespace

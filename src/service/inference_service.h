@@ -19,6 +19,7 @@
 #include "pergola/status.h"
 #include "service/cancel_token.h"
 #include "service/embedding_format.h"
+#include "service/trace_context.h"
 
 namespace pergola::service {
 
@@ -65,6 +66,8 @@ struct InferenceRequest {
   std::shared_ptr<CancelToken> cancel;  // second owner: the connection. May be null.
   // On whose behalf (a number of a key, never the key); empty: nobody in particular.
   std::string tenant;
+  // The span that asks; none when not valid.
+  TraceContext trace;
 };
 
 // `rows` x `width` f32, row-major.

@@ -1,0 +1,21 @@
+#include "cli/whole_file.h"
+
+#include <fstream>
+#include <iterator>
+
+namespace pergola::cli {
+
+Result<std::string> ReadWholeFile(const std::string& path) {
+  constexpr size_t kMostBytes = size_t{1} << 20;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return NotFoundError("'" + path + "' cannot be read");
+  std::string content;
+  content.resize(kMostBytes + 1);
+  file.read(content.data(), static_cast<std::streamsize>(content.size()));
+  content.resize(static_cast<size_t>(file.gcount()));
+  if (content.empty()) return InvalidArgumentError("'" + path + "' is empty");
+  if (content.size() > kMostBytes) return InvalidArgumentError("'" + path + "' is over 1 MiB");
+  return content;
+}
+
+}  // namespace pergola::cli
