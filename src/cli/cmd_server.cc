@@ -14,6 +14,7 @@
 #include "gateway/auth.h"
 #include "gateway/status_pages.h"
 #include "server/grpc_server.h"
+#include "text/counting_tokenizer.h"
 
 namespace pergola::cli {
 namespace {
@@ -66,15 +67,34 @@ std::vector<gateway::Span> SpansOf(const server::InferLog& log) {
 
 using Exporter = std::shared_ptr<gateway::SpanExporter>;
 
+// Lets the tokenizers of `models` count their calls; how to tell of it.
+std::vector<gateway::Metrics::Source> CountTokenizers(std::vector<server::ServedModel>* models) {
+  std::vector<gateway::Metrics::Source> sources;
+  for (server::ServedModel& model : *models) {
+    const text::CountedText counted = text::CountTokenizerCalls(*model.text);
+    model.text = counted.text;
+    sources.push_back([calls = counted.calls, id = model.info.id] {
+      return std::vector<service::MetricSample>{{"pergola_tokenizer_calls_total",
+                                                 "Texts tokenised here: none of a gateway's.",
+                                                 service::MetricKind::kCounter,
+                                                 {{"model", id}},
+                                                 static_cast<double>(calls->load()),
+                                                 {},
+                                                 {}}};
+    });
+  }
+  return sources;
+}
+
 // /healthz, /readyz and /metrics, where --status-port asks for them.
 Result<std::unique_ptr<gateway::HttpServer>> StartStatusPages(
     const ServerFlags& flags, const std::vector<std::unique_ptr<api::ServedModel>>& models,
-    const server::GrpcServer& server, const Exporter& exporter) {
+    const server::GrpcServer& server, std::vector<gateway::Metrics::Source> more) {
   if (flags.status_port < 0) return std::unique_ptr<gateway::HttpServer>();
   auto metrics = std::make_shared<gateway::Metrics>();
   AddSources(models, metrics.get());
   metrics->AddSource([&server] { return server.Metrics(); });
-  if (exporter != nullptr) metrics->AddSource([exporter] { return exporter->Metrics(); });
+  for (gateway::Metrics::Source& source : more) metrics->AddSource(std::move(source));
   gateway::HttpServerOptions options;
   options.hosts = {flags.status_host};
   options.port = flags.status_port;
@@ -107,6 +127,7 @@ int RunServer(const ServerFlags& flags) {
   if (!models.ok()) return Fail(models.status());
   auto served = OfferModels(Offered<server::ServedModel>(*models), flags.compute.text);
   if (!served.ok()) return Fail(served.status());
+  std::vector<gateway::Metrics::Source> sources = CountTokenizers(&*served);
   std::unique_ptr<gateway::ApiKeys> keys;
   server::GrpcServerOptions options = flags.grpc;
   if (const Status status = ReadCredentials(flags, &options, &keys); !status.ok()) {
@@ -115,11 +136,12 @@ int RunServer(const ServerFlags& flags) {
   Exporter exporter;
   if (!flags.otlp_endpoint.empty()) {
     exporter = MakeSpanExporter("pergola-server", flags.otlp_endpoint);
+    sources.push_back([exporter] { return exporter->Metrics(); });
     options.observer = [exporter](const server::InferLog& log) { exporter->Add(SpansOf(log)); };
   }
   auto server = server::GrpcServer::Start(std::move(options), std::move(*served));
   if (!server.ok()) return Fail(server.status());
-  auto status_pages = StartStatusPages(flags, *models, **server, exporter);
+  auto status_pages = StartStatusPages(flags, *models, **server, std::move(sources));
   if (!status_pages.ok()) return Fail(status_pages.status());
   if (*status_pages != nullptr) {
     std::fprintf(stderr, "status on %s\n", (*status_pages)->addresses()[0].c_str());

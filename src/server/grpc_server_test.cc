@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <future>
 #include <map>
@@ -212,6 +213,46 @@ TEST_F(GrpcServerTest, TheSpanThatAsksTravelsWithTheCall) {
   EXPECT_EQ(log.tokens, 3);
   EXPECT_EQ(log.code, StatusCode::kOk);
   EXPECT_GT(log.length.count(), 0);
+}
+
+// Everybody hangs up while the engine is busy: nothing is computed for the dead.
+TEST_F(GrpcServerTest, AThousandQueuedHangUpsCostLessThanTwoSteps) {
+  constexpr int kRequests = 1000;
+  constexpr int kTokens = 50;
+  Start(true);
+  const auto metric = [&](const std::string& name) {
+    for (const auto& samples : {scheduler_->Metrics(), server_->Metrics()}) {
+      for (const auto& sample : samples) {
+        if (sample.name == name) return sample.value;
+      }
+    }
+    return -1.0;
+  };
+  rpc::RemoteService remote(server_->addresses()[0], {});
+  std::atomic<int> answered = 0;
+  const auto ask = [&](int32_t id) {
+    InferenceRequest request;
+    request.sequences.push_back({.ids = std::vector<int32_t>(kTokens, id)});
+    request.cancel = std::make_shared<service::CancelToken>();
+    const auto cancel = request.cancel;
+    remote.Submit(std::move(request), [&](const Result<service::InferenceOutput>&) { ++answered; });
+    return cancel;
+  };
+  const auto first = ask(1);
+  gate_.AwaitArrival();
+  std::vector<std::shared_ptr<service::CancelToken>> waiting;
+  for (int i = 0; i < kRequests; ++i) waiting.push_back(ask(2));
+  while (metric("pergola_queue_tokens") < kRequests * kTokens) std::this_thread::yield();
+  for (const auto& cancel : waiting) cancel->Cancel();
+  while (metric("pergola_grpc_cancelled_total") < kRequests) std::this_thread::yield();
+  gate_.Open();
+  while (answered < kRequests + 1) std::this_thread::yield();
+  while (metric("pergola_grpc_open_requests") > 0) std::this_thread::yield();
+  // What ran is the request that had begun, and probes of two tokens.
+  EXPECT_LT(metric("pergola_batch_tokens_total"), 2 * kTokens);
+  EXPECT_EQ(metric("pergola_queue_tokens"), 0);
+  EXPECT_EQ(metric("pergola_queue_sequences"), 0);
+  EXPECT_EQ(metric("pergola_promised_bytes"), 0);
 }
 
 class GrpcTlsTest : public GrpcServerTest {

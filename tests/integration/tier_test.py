@@ -67,6 +67,23 @@ class TierTest(unittest.TestCase):
         for name in ("pergola_queue_tokens", "pergola_grpc_requests_total"):
             self.assertRegex(text, rf"(?m)^{name}")
 
+    def test_a_server_never_tokenises_for_a_gateway(self):
+        tested = tier.Tier(PERGOLA, MODEL, 1, server=("--status-port", 0))
+        self.addCleanup(tested.close)
+        status = re.search(r"^status on (http\S+)$", tested.servers[0].said, re.M).group(1)
+
+        def server_metric(name):
+            with urllib.request.urlopen(status + "/metrics", timeout=tier.WAIT) as answer:
+                return float(re.search(rf"(?m)^{name}(?:{{.*}})? (\S+)$", answer.read().decode()).group(1))
+
+        before = server_metric("pergola_batch_tokens_total")
+        connection = tier.connect(tested.gateway.url)
+        for first in range(0, 200, 20):
+            self.assertEqual(tier.embed(connection, [tier.text_of(first + i) for i in range(20)])[0], 200)
+        connection.close()
+        self.assertGreater(server_metric("pergola_batch_tokens_total"), before + 1000)
+        self.assertEqual(server_metric("pergola_tokenizer_calls_total"), 0)
+
     def test_errors_are_the_same(self):
         for body in ({"input": []}, {"input": ["x " * 5000]}, {"input": [[10**6]]}):
             statuses = []
