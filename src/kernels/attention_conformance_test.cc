@@ -8,6 +8,7 @@
 
 #include "core/testing/numeric_matcher.h"
 #include "kernels/testing/kernel_sets.h"
+#include "kernels/testing/random_distance_vectors.h"
 #include "kernels/testing/random_tensors.h"
 
 namespace pergola::kernels {
@@ -28,6 +29,8 @@ struct AttentionCase {
   AttentionMask mask;
   bool with_bias = false;
   float scale = 0;  // 0 = 1 / sqrt(W)
+  bool distance_keys = false, distance_queries = false;
+  int64_t distance_reach = 40;
 };
 
 class AttentionConformanceTest : public testing::KernelSetTest {
@@ -56,9 +59,16 @@ class AttentionConformanceTest : public testing::KernelSetTest {
     const std::vector<float> bias = random.Values(c.heads * (2 * options.bias_reach + 1));
     if (c.with_bias) options.distance_bias = bias.data();
 
+    const testing::RandomDistanceVectors vectors(random, c.heads, c.width, c.distance_reach);
+    const auto of_set = vectors.For(*set_, c.distance_keys, c.distance_queries);
+    const auto of_oracle = vectors.For(*oracle_, c.distance_keys, c.distance_queries);
+    const bool with_vectors = c.distance_keys || c.distance_queries;
+
     OwnedMatrix actual(tokens, c.heads * c.width, c.heads * c.width + 2);
     OwnedMatrix expected(tokens, c.heads * c.width);
+    if (with_vectors) options.distance_vectors = &of_set.vectors;
     set_->Attention(q.view(), k, v, {cu_seqlens}, options, actual.view());
+    if (with_vectors) options.distance_vectors = &of_oracle.vectors;
     oracle_->Attention(q.view(), k, v, {cu_seqlens}, options, expected.view());
 
     // A score off by d changes a weighted mean of values by at most 2 d times the largest value.
@@ -71,8 +81,15 @@ class AttentionConformanceTest : public testing::KernelSetTest {
         k_norm = std::max(k_norm, Norm(k.row(t) + head * c.width, c.width));
       }
     }
-    const double score = options.scale * DotProductBound(c.width, q_norm, k_norm) +
-                         2 * kEpsilon * (options.scale * q_norm * k_norm + 1);
+    double score = options.scale * DotProductBound(c.width, q_norm, k_norm) +
+                   2 * kEpsilon * (options.scale * q_norm * k_norm + 1);
+    if (with_vectors) {
+      // Two products more, and two roundings of the sum of all three.
+      const double product = vectors.norm() * std::max(q_norm, k_norm);
+      score += 2 * options.scale *
+               (DotProductBound(c.width, vectors.norm(), std::max(q_norm, k_norm)) +
+                kEpsilon * (2 * product + q_norm * k_norm));
+    }
     const int64_t longest = *std::max_element(c.lengths.begin(), c.lengths.end());
     const double sums = 4 * std::sqrt(static_cast<double>(longest)) * kEpsilon;
     EXPECT_TRUE(Within(actual.view(), expected.view(),
@@ -115,6 +132,34 @@ TEST_P(AttentionConformanceTest, DistanceBias) {
       {.lengths = {100, 4}, .heads = 3, .kv_heads = 3, .width = 16, .mask = {}, .with_bias = true});
   Check(
       {.lengths = {80}, .heads = 2, .kv_heads = 1, .width = 12, .mask = {6, 2}, .with_bias = true});
+}
+
+TEST_P(AttentionConformanceTest, DistanceVectors) {
+  for (int32_t length : {1, 16, 17, 49, 65, 113}) {
+    for (int64_t reach : {0, 7, 199}) {
+      Check({.lengths = {length, 3},
+             .heads = 2,
+             .kv_heads = 2,
+             .width = 12,
+             .mask = {},
+             .distance_keys = true,
+             .distance_queries = true,
+             .distance_reach = reach});
+    }
+  }
+  Check({.lengths = {130, 9},
+         .heads = 4,
+         .kv_heads = 2,
+         .width = 64,
+         .mask = {},
+         .distance_keys = true});
+  Check({.lengths = {9, 130},
+         .heads = 3,
+         .kv_heads = 3,
+         .width = 24,
+         .mask = {20, 4},
+         .with_bias = true,
+         .distance_queries = true});
 }
 
 // What decoding row by row with a key/value cache gives is what one pass over all rows gives.

@@ -46,6 +46,8 @@ struct AttentionOptions {
   // bias[h][clamp(j - i, -bias_reach, bias_reach) + bias_reach] after scaling. Null = none.
   const float* distance_bias = nullptr;
   int64_t bias_reach = 0;
+  // Optional: their products with query and key are added to q . k, before scaling. Null = none.
+  const DistanceVectors* distance_vectors = nullptr;
   // Keys before the first query's own, of a key/value cache: k and v then have `past` rows more
   // than q, and query i stands at position past + i. Only for a batch of one sequence.
   int64_t past = 0;

@@ -49,6 +49,20 @@ struct AttentionMask {
   int32_t right = kUnlimited;  // 0 = causal
 };
 
+// What a query and a key add to their score by their distance alone (disentangled attention, He et
+// al. 2020): R vectors of width W per query head. Views; what they show must outlive the call.
+struct DistanceVectors {
+  // Which vector belongs to key - query = d: rows[clamp(d, -reach, reach) + reach], [2 * reach +
+  // 1]. The first is 0, each next one the same or one more; all are below R.
+  std::span<const int32_t> rows;
+  // f32 [H * R, W], R a multiple of kRowMultiple; null: no such term.
+  const LinearWeight* keys = nullptr;     // multiplied with the query ("content to position")
+  const LinearWeight* queries = nullptr;  // multiplied with the key ("position to content")
+
+  static constexpr int64_t kRowMultiple = 16;
+  int64_t reach() const { return static_cast<int64_t>(rows.size()) / 2; }
+};
+
 enum class PoolingKind { kMean, kCls, kLastToken };
 
 // Sequences end to end. `cu_seqlens` [S + 1] ascends from 0 to T; sequence s owns rows

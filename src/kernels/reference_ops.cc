@@ -70,6 +70,29 @@ void SumProducts(ConstF32Matrix x, const float* weights, double* sums) {
   }
 }
 
+double Dot(const float* a, const float* b, int64_t count) {
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(a[i]) * b[i];
+  return sum;
+}
+
+// What the distance adds to a score before scaling.
+double DistanceTerms(const DistanceVectors& vectors, const AttentionOptions& options, int64_t head,
+                     int64_t distance, const float* query, const float* key) {
+  const int64_t reach = vectors.reach();
+  const int64_t row = vectors.rows[std::clamp(distance, -reach, reach) + reach];
+  const auto product = [&](const LinearWeight* weight, const float* with) {
+    if (weight == nullptr) return 0.0;
+    const TensorView& tensor = static_cast<const ReferenceWeight*>(weight)->tensor();
+    const int64_t rows_per_head = tensor.rows() / options.num_heads;
+    std::vector<float> vector(static_cast<size_t>(tensor.cols()));
+    DequantiseRow(tensor.dtype, tensor.row(head * rows_per_head + row), tensor.cols(),
+                  vector.data());
+    return Dot(vector.data(), with, tensor.cols());
+  };
+  return product(vectors.keys, query) + product(vectors.queries, key);
+}
+
 // Which of one head's scores a query row sees, and the scores.
 struct AttentionRow {
   int64_t first_key;  // in the sequence
@@ -84,9 +107,11 @@ AttentionRow SoftmaxRow(const float* query, ConstF32Matrix keys, int64_t positio
   AttentionRow row{first, {}};
   double max = -INFINITY;
   for (int64_t key = first; key <= last; ++key) {
-    double score = 0;
-    for (int64_t i = 0; i < keys.cols; ++i)
-      score += static_cast<double>(query[i]) * keys.row(key)[i];
+    double score = Dot(query, keys.row(key), keys.cols);
+    if (options.distance_vectors != nullptr) {
+      score += DistanceTerms(*options.distance_vectors, options, head, key - position, query,
+                             keys.row(key));
+    }
     score *= options.scale;
     if (options.distance_bias != nullptr) {
       const int64_t reach = options.bias_reach;

@@ -18,6 +18,7 @@ struct BertNames {
   std::array<std::string_view, 2> task_prefixes = {};
   std::string_view word, position, type, embedding_norm;
   std::string_view relative_bias = {};
+  std::string_view distance_table = {}, distance_norm = {};
   std::string_view layer;
   AttentionNames attention;
   std::string_view attention_norm;
@@ -77,6 +78,22 @@ constexpr BertNames MpnetNames() {
   return names;
 }
 
+constexpr BertNames DebertaNames() {
+  BertNames names = kBertNames;
+  names.architecture = "deberta-v2";
+  names.task_prefixes = {"deberta."};
+  names.distance_table = "encoder.rel_embeddings";
+  names.distance_norm = "encoder.LayerNorm";
+  names.attention.query = "attention.self.query_proj";
+  names.attention.key = "attention.self.key_proj";
+  names.attention.value = "attention.self.value_proj";
+  return names;
+}
+
+// Where a layer keeps the projections of positions, if not those of its queries and keys.
+constexpr std::string_view kDistanceKey = "attention.self.pos_key_proj";
+constexpr std::string_view kDistanceQuery = "attention.self.pos_query_proj";
+
 constexpr BertNames NomicBertNames() {
   BertNames names = kBertNames;
   names.architecture = "nomic_bert";
@@ -121,12 +138,13 @@ constexpr BertNames GgufNames(std::string_view architecture, bool gated) {
           .output_norm = "layer_output_norm"};
 }
 
-constexpr std::array<BertNames, 10> kNames = {kBertNames,
+constexpr std::array<BertNames, 11> kNames = {kBertNames,
                                               RobertaNames("roberta"),
                                               RobertaNames("xlm-roberta"),
                                               RobertaNames("camembert"),
                                               DistilBertNames(),
                                               MpnetNames(),
+                                              DebertaNames(),
                                               NomicBertNames(),
                                               GteNames(),
                                               GgufNames("bert", false),
@@ -156,9 +174,12 @@ Status BertEncoder::ReadWeights(WeightReader& reader) {
   const std::string prefix =
       reader.FindPrefix(names->task_prefixes, std::string(names->word) + ".weight");
   PERGOLA_RETURN_IF_ERROR(ReadEmbeddings(reader, prefix));
+  PERGOLA_ASSIGN_OR_RETURN(const std::vector<float> distances, ReadDistanceTable(reader, prefix));
   const std::string layers = prefix + std::string(names->layer);
   for (int64_t index = 0; index < config_.num_layers; ++index) {
-    PERGOLA_ASSIGN_OR_RETURN(Layer layer, ReadLayer(reader, layers + std::to_string(index) + "."));
+    const std::string layer_prefix = layers + std::to_string(index) + ".";
+    PERGOLA_ASSIGN_OR_RETURN(Layer layer, ReadLayer(reader, layer_prefix));
+    PERGOLA_RETURN_IF_ERROR(ProjectDistanceTable(reader, layer_prefix, distances, &layer));
     layers_.push_back(std::move(layer));
   }
   for (const Layer& layer : layers_) ffn_layers_.push_back(&layer.ffn);
@@ -221,6 +242,55 @@ Result<BertEncoder::Layer> BertEncoder::ReadLayer(WeightReader& reader,
   return layer;
 }
 
+Result<std::vector<float>> BertEncoder::ReadDistanceTable(WeightReader& reader,
+                                                          const std::string& prefix) {
+  const DisentangledParameters& parameters = config_.disentangled;
+  if (!parameters.keys && !parameters.queries) return std::vector<float>();
+  PERGOLA_ASSIGN_OR_RETURN(const BertNames* names, NamesOf(config_));
+  const int64_t rows = parameters.table_rows();
+  const int64_t width = config_.hidden_size;
+  distance_rows_ = FindDistanceRows(parameters, config_.max_positions);
+  PERGOLA_ASSIGN_OR_RETURN(
+      std::vector<float> table,
+      reader.Values(prefix + std::string(names->distance_table) + ".weight", rows, width));
+  if (parameters.normed) {
+    PERGOLA_ASSIGN_OR_RETURN(const NormLayer norm,
+                             reader.Norm(prefix + std::string(names->distance_norm), width, true));
+    const F32Matrix view(table.data(), rows, width);
+    ops_.LayerNorm(view, norm.weight.data(), norm.bias.data(), config_.norm_epsilon, view);
+  }
+  return table;
+}
+
+Status BertEncoder::ProjectDistanceTable(WeightReader& reader, const std::string& prefix,
+                                         const std::vector<float>& table, Layer* layer) const {
+  if (table.empty()) return OkStatus();
+  const DisentangledParameters& parameters = config_.disentangled;
+  const int64_t width = config_.hidden_size;
+  const ConstF32Matrix rows(table.data(), parameters.table_rows(), width);
+  const auto project = [&](std::string_view own, const LinearLayer& shared) -> Result<LinearLayer> {
+    const std::string name = prefix + std::string(own);
+    LinearLayer apart;
+    if (!parameters.shared) {
+      PERGOLA_ASSIGN_OR_RETURN(
+          apart, reader.Linear(name, config_.num_heads * config_.head_width, width, true));
+    }
+    return ProjectDistances(reader, ops_, name, parameters.shared ? shared : apart, rows,
+                            distance_rows_.table_rows, config_.num_heads);
+  };
+  if (parameters.keys) {
+    PERGOLA_ASSIGN_OR_RETURN(layer->distance_keys, project(kDistanceKey, layer->attention.key));
+  }
+  if (parameters.queries) {
+    PERGOLA_ASSIGN_OR_RETURN(layer->distance_queries,
+                             project(kDistanceQuery, layer->attention.query));
+  }
+  layer->distance_vectors = {.rows = distance_rows_.by_distance,
+                             .keys = layer->distance_keys.weight.get(),
+                             .queries = layer->distance_queries.weight.get()};
+  return OkStatus();
+}
+
 void BertEncoder::Embed(const Batch& batch, F32Matrix hidden) const {
   ops_.Gather(word_table_, batch.ids, 1.0f, /*accumulate=*/false, hidden);
   if (type_table_.data != nullptr) {
@@ -237,7 +307,7 @@ void BertEncoder::Embed(const Batch& batch, F32Matrix hidden) const {
                  config_.norm_epsilon, hidden);
 }
 
-AttentionSettings BertEncoder::Attention() const {
+AttentionSettings BertEncoder::Attention(const Layer& layer) const {
   AttentionSettings settings;
   settings.options.num_heads = config_.num_heads;
   settings.options.num_kv_heads = config_.num_kv_heads;
@@ -246,6 +316,9 @@ AttentionSettings BertEncoder::Attention() const {
   if (!distance_bias_.empty()) {
     settings.options.distance_bias = distance_bias_.data();
     settings.options.bias_reach = bias_reach_;
+  }
+  if (!layer.distance_vectors.rows.empty()) {
+    settings.options.distance_vectors = &layer.distance_vectors;
   }
   if (!rope_.empty()) settings.rope = rope_.data();
   return settings;
@@ -256,12 +329,11 @@ Status BertEncoder::Forward(const Batch& batch, Workspace& workspace, F32Matrix 
   PERGOLA_RETURN_IF_ERROR(RefuseDecoderBatch(batch));
   Embed(batch, hidden);
   Observe(observer, Stage::kEmbeddings, 0, hidden);
-  const AttentionSettings settings = Attention();
   LocalFfn local(ffn_layers_, ops_, workspace);
   FfnPort& ffn = local;
   for (size_t index = 0; index < layers_.size(); ++index) {
     const Layer& layer = layers_[index];
-    SelfAttention(ops_, layer.attention, settings, batch, workspace, hidden,
+    SelfAttention(ops_, layer.attention, Attention(layer), batch, workspace, hidden,
                   kernels::Epilogue::kAdd, hidden);
     ops_.LayerNorm(hidden, layer.attention_norm.weight.data(), layer.attention_norm.bias.data(),
                    config_.norm_epsilon, hidden);

@@ -1,6 +1,7 @@
-// The BERT family as an encoder: BERT, RoBERTa, XLM-RoBERTa, CamemBERT, DistilBERT, MPNet, Nomic
-// BERT, GTE. Post-norm layers; they differ in positions (learned, MPNet with a relative attention
-// bias beside them, rotary), in biases and in the feed-forward block (plain or gated).
+// The BERT family as an encoder: BERT, RoBERTa, XLM-RoBERTa, CamemBERT, DistilBERT, MPNet, DeBERTa
+// v2 and v3, Nomic BERT, GTE. Post-norm layers; they differ in positions (learned, MPNet with a
+// relative attention bias beside them, DeBERTa with disentangled attention, rotary), in biases and
+// in the feed-forward block (plain or gated).
 //
 //   h = norm(word + position + type);  per layer: h = norm(h + attention(h)); h = norm(h + ffn(h))
 #pragma once
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "kernels/ops.h"
+#include "models/blocks/distance_vectors.h"
 #include "models/blocks/local_ffn.h"
 #include "models/blocks/self_attention.h"
 #include "models/config.h"
@@ -35,6 +37,8 @@ class BertEncoder : public Encoder {
  private:
   struct Layer {
     AttentionWeights attention;
+    LinearLayer distance_keys, distance_queries;  // no weight: none
+    kernels::DistanceVectors distance_vectors;    // shows the two
     NormLayer attention_norm;
     FfnWeights ffn;
     NormLayer output_norm;
@@ -45,7 +49,11 @@ class BertEncoder : public Encoder {
   Status ReadEmbeddings(WeightReader& reader, const std::string& prefix);
   Result<Layer> ReadLayer(WeightReader& reader, const std::string& prefix) const;
   void Embed(const Batch& batch, F32Matrix hidden) const;
-  AttentionSettings Attention() const;
+  // The table of positions that layers project, [B, D]; empty: none.
+  Result<std::vector<float>> ReadDistanceTable(WeightReader& reader, const std::string& prefix);
+  Status ProjectDistanceTable(WeightReader& reader, const std::string& prefix,
+                              const std::vector<float>& table, Layer* layer) const;
+  AttentionSettings Attention(const Layer& layer) const;
 
   ModelConfig config_;
   kernels::Ops& ops_;
@@ -58,6 +66,7 @@ class BertEncoder : public Encoder {
   std::vector<float> rope_;           // [P, W]; empty: none
   std::vector<float> distance_bias_;  // [H, 2 * reach + 1]; empty: none
   int64_t bias_reach_ = 0;
+  DistanceRows distance_rows_;  // deberta-v2
   size_t owned_bytes_ = 0;
 };
 

@@ -1,6 +1,10 @@
 #include "models/bert_config.h"
 
+#include <algorithm>
+#include <cmath>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace pergola::models {
 namespace {
@@ -37,6 +41,61 @@ Result<RopeParameters> ReadGteRope(const JsonObject& json, int64_t head_width) {
   rope.scaling = RopeScaling::kLinear;
   rope.factor = PortableExp(PortableLog(factor) * 2 / static_cast<double>(head_width));
   return rope;
+}
+
+// What the relative positions of DeBERTa are named after: ["c2p", "p2c"] or "c2p|p2c".
+std::vector<std::string> SplitNames(const JsonObject& json, std::string_view key) {
+  if (const auto list = json.Strings(key)) return *list;
+  std::vector<std::string> names(1);
+  for (const char letter : json.String(key).value_or("")) {
+    if (letter == '|') {
+      names.emplace_back();
+    } else if (letter != ' ') {
+      names.back() += letter;
+    }
+  }
+  return names;
+}
+
+Status CheckDebertaSettings(const JsonObject& json, const ModelConfig& config) {
+  if (json.Int("conv_kernel_size").value_or(0) > 0) {
+    return UnimplementedError(json.name() +
+                              ": 'conv_kernel_size': a convolution beside the first layer is not "
+                              "supported");
+  }
+  if (!json.Bool("relative_attention").value_or(false)) {
+    return UnimplementedError(json.name() + ": 'relative_attention' false is not supported");
+  }
+  if (json.Int("embedding_size").value_or(config.hidden_size) != config.hidden_size) {
+    return UnimplementedError(json.name() +
+                              ": 'embedding_size' other than 'hidden_size' is not supported");
+  }
+  return OkStatus();
+}
+
+Result<DisentangledParameters> ReadDisentangled(const JsonObject& json, int64_t max_positions) {
+  DisentangledParameters parameters;
+  for (const std::string& kind : SplitNames(json, "pos_att_type")) {
+    if (kind == "c2p") parameters.keys = true;
+    if (kind == "p2c") parameters.queries = true;
+    if (!kind.empty() && kind != "c2p" && kind != "p2c") {
+      return UnimplementedError(json.name() + ": pos_att_type '" + kind + "' is not supported");
+    }
+  }
+  const std::vector<std::string> norms = SplitNames(json, "norm_rel_ebd");
+  parameters.normed = std::find(norms.begin(), norms.end(), "layer_norm") != norms.end();
+  parameters.shared = json.Bool("share_att_key").value_or(false);
+  parameters.max_distance = max_positions;
+  if (json.Int("max_relative_positions").value_or(-1) >= 1) {
+    PERGOLA_ASSIGN_OR_RETURN(parameters.max_distance,
+                             json.RequireInt("max_relative_positions", 2, kMaxPositions));
+  }
+  if (json.Int("position_buckets").value_or(-1) > 0) {
+    PERGOLA_ASSIGN_OR_RETURN(
+        parameters.buckets,
+        json.RequireInt("position_buckets", 4, 2 * (parameters.max_distance - 2)));
+  }
+  return parameters;
 }
 
 }  // namespace
@@ -131,6 +190,29 @@ Result<ModelConfig> ReadGteConfig(const JsonObject& json) {
   config.ffn_down_bias = true;
   PERGOLA_RETURN_IF_ERROR(PrepareRotary(json.name(), &config));
   PERGOLA_ASSIGN_OR_RETURN(config.rope, ReadGteRope(json, config.head_width));
+  return config;
+}
+
+Result<ModelConfig> ReadDebertaConfig(const JsonObject& json) {
+  ModelConfig config;
+  config.architecture = "deberta-v2";
+  PERGOLA_RETURN_IF_ERROR(ReadSizes(json, {}, &config));
+  PERGOLA_RETURN_IF_ERROR(CheckDebertaSettings(json, config));
+  if (json.Int("attention_head_size")) {
+    PERGOLA_ASSIGN_OR_RETURN(config.head_width, json.RequireInt("attention_head_size", 1, 1024));
+  }
+  PERGOLA_ASSIGN_OR_RETURN(config.activation, ReadActivation(json, "hidden_act", "gelu"));
+  config.norm_epsilon = static_cast<float>(json.Number("layer_norm_eps").value_or(1e-7));
+  config.num_token_types = 0;
+  if (json.Int("type_vocab_size")) {
+    PERGOLA_ASSIGN_OR_RETURN(config.num_token_types, json.RequireInt("type_vocab_size", 0, 1024));
+  }
+  SetAllBiases(true, &config);
+  config.positions = json.Bool("position_biased_input").value_or(true) ? PositionKind::kLearned
+                                                                       : PositionKind::kNone;
+  PERGOLA_ASSIGN_OR_RETURN(config.disentangled, ReadDisentangled(json, config.max_positions));
+  const int num_products = 1 + config.disentangled.keys + config.disentangled.queries;
+  config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.head_width * num_products));
   return config;
 }
 

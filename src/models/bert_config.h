@@ -7,6 +7,8 @@ namespace pergola::models {
 
 // From a config.json of `model_type` bert, roberta, xlm-roberta, camembert, distilbert or mpnet.
 Result<ModelConfig> ReadBertConfig(const JsonObject& json);
+// deberta-v2, as v3 calls itself too.
+Result<ModelConfig> ReadDebertaConfig(const JsonObject& json);
 // nomic_bert, in the original spelling (n_embd) and in that of transformers 5.
 Result<ModelConfig> ReadNomicBertConfig(const JsonObject& json);
 // `new`, as GTE v1.5 models call themselves, and `gte`.

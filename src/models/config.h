@@ -12,6 +12,7 @@
 
 #include "formats/tensor_source.h"
 #include "kernels/ops_types.h"
+#include "models/blocks/distance_vectors.h"
 #include "models/blocks/rope_table.h"
 #include "pergola/status.h"
 
@@ -24,6 +25,7 @@ enum class TensorNaming { kHuggingFace, kGguf };
 enum class PositionKind {
   kLearned,  // a table of rows added to the embeddings
   kRotary,   // queries and keys rotated by the angle of their position
+  kNone,     // by what attention does with distances alone
 };
 
 // Which parts of a model are read; tensors of the others need not be there. Only decoder.h reads
@@ -58,11 +60,12 @@ struct ModelConfig {
   bool norm_bias = true;  // of layer norms; RMS norms have none
 
   PositionKind positions = PositionKind::kLearned;
-  RopeParameters rope;           // kRotary; where some layers slide, of the full ones
-  RopeParameters rope_local;     // of sliding layers
-  int64_t position_offset = 0;   // kLearned: row of the position table that position 0 reads
-  int64_t relative_buckets = 0;  // mpnet: buckets of the attention bias; 0: none
-  int64_t num_token_types = 0;   // 0: no token type embedding
+  RopeParameters rope;                  // kRotary; where some layers slide, of the full ones
+  RopeParameters rope_local;            // of sliding layers
+  int64_t position_offset = 0;          // kLearned: row of the position table that position 0 reads
+  int64_t relative_buckets = 0;         // mpnet: buckets of the attention bias; 0: none
+  DisentangledParameters disentangled;  // deberta-v2; neither keys nor queries: none
+  int64_t num_token_types = 0;          // 0: no token type embedding
 
   bool causal = false;
   std::vector<bool> layer_is_full;  // [L]; the others slide; empty: all are full

@@ -159,6 +159,40 @@ TEST_F(ConfigTest, ReadsNomicBertInTheOriginalSpelling) {
             std::string::npos);
 }
 
+TEST_F(ConfigTest, ReadsDebertaAndRefusesWhatWouldChangeResults) {
+  const std::string v3 =
+      R"({"model_type": "deberta-v2", "vocab_size": 10, "hidden_size": 128, "num_hidden_layers": 1,
+          "num_attention_heads": 2, "intermediate_size": 16, "max_position_embeddings": 512,
+          "type_vocab_size": 0, "relative_attention": true, "position_buckets": 256,
+          "norm_rel_ebd": "layer_norm", "share_att_key": true, "pos_att_type": "p2c|c2p",
+          "position_biased_input": false, "max_relative_positions": -1 })";
+  const auto config = ReadHfConfig(Write("config.json", v3));
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->positions, PositionKind::kNone);
+  EXPECT_EQ(config->disentangled.max_distance, 512);
+  EXPECT_EQ(config->disentangled.table_rows(), 512);
+  EXPECT_TRUE(config->disentangled.keys && config->disentangled.queries);
+  EXPECT_TRUE(config->disentangled.shared && config->disentangled.normed);
+  EXPECT_NEAR(config->attention_scale, 0.0721687836, 1e-8);  // (3 * 64)^-1/2
+  const auto status = [&](const std::string& from, const std::string& to) {
+    std::string text = v3;
+    text.replace(text.find(from), from.size(), to);
+    return ReadHfConfig(Write("config.json", text)).status();
+  };
+  const auto conv = status("\"type_vocab_size\": 0", R"("conv_kernel_size": 3)");
+  EXPECT_EQ(conv.code(), StatusCode::kUnimplemented);
+  EXPECT_NE(conv.message().find("'conv_kernel_size'"), std::string::npos);
+  EXPECT_EQ(status("\"relative_attention\": true", R"("relative_attention": false)").code(),
+            StatusCode::kUnimplemented);
+  EXPECT_EQ(status("p2c|c2p", "p2c|p2p").code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(status("\"type_vocab_size\": 0", R"("embedding_size": 64)").code(),
+            StatusCode::kUnimplemented);
+  EXPECT_EQ(status("\"position_buckets\": 256", R"("position_buckets": 2)").code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(status("\"position_buckets\": 256", R"("position_buckets": 1200)").code(),
+            StatusCode::kInvalidArgument);
+}
+
 // gte-large-en-v1.5: factor 2, heads of 64.
 TEST_F(ConfigTest, ReadsTheRotaryScalingOfGte) {
   const auto config = ReadHfConfig(Write("config.json", R"({

@@ -27,7 +27,7 @@ struct ClassifierStyle {
   std::string_view classifier;
 };
 
-constexpr std::array<ClassifierStyle, 9> kClassifierStyles = {{
+constexpr std::array<ClassifierStyle, 10> kClassifierStyles = {{
     {"bert", {"bert.pooler.dense", "pooler.dense"}, Epilogue::kTanh, "classifier"},
     {"nomic_bert",
      {"nomic_bert.pooler.dense", "bert.pooler.dense", "pooler.dense"},
@@ -38,6 +38,7 @@ constexpr std::array<ClassifierStyle, 9> kClassifierStyles = {{
     {"xlm-roberta", {"classifier.dense"}, Epilogue::kTanh, "classifier.out_proj"},
     {"camembert", {"classifier.dense"}, Epilogue::kTanh, "classifier.out_proj"},
     {"mpnet", {"classifier.dense"}, Epilogue::kTanh, "classifier.out_proj"},
+    {"deberta-v2", {"pooler.dense"}, Epilogue::kGeluErf, "classifier"},
     {"distilbert", {"pre_classifier"}, Epilogue::kRelu, "classifier"},
     {"modernbert", {"head.dense"}, Epilogue::kGeluErf, "classifier"},
 }};
@@ -96,6 +97,12 @@ Result<HeadConfig> ReadClassificationHead(const JsonObject& config_json, const M
         {.linear = FirstPresent(source, style.dense), .activation = style.activation});
     if (config.architecture == "modernbert") {
       PERGOLA_RETURN_IF_ERROR(ConfigureModernBertHead(config_json, config, &head));
+    }
+    if (config.architecture == "deberta-v2" && config_json.String("pooler_hidden_act") == "tanh") {
+      head.layers.front().activation = Epilogue::kTanh;
+    } else if (config.architecture == "deberta-v2") {
+      PERGOLA_ASSIGN_OR_RETURN(head.layers.front().activation,
+                               ReadActivation(config_json, "pooler_hidden_act", "gelu"));
     }
     head.layers.push_back({.linear = std::string(style.classifier)});
     return head;

@@ -144,6 +144,21 @@ Result<LinearLayer> WeightReader::LinearOfRows(const std::string& prefix,
   return PrepareOwned(name, std::move(rows));
 }
 
+Result<LinearLayer> WeightReader::LinearOfValues(const std::string& name,
+                                                 std::span<const float> values, int64_t outputs,
+                                                 int64_t inputs) {
+  OwnedRows rows;
+  const auto bytes = std::as_bytes(values);
+  rows.bytes.assign(bytes.begin(), bytes.end());
+  rows.view.dtype = DType::kF32;
+  rows.view.shape = Shape{outputs, inputs};
+  const kernels::LinearOptions options =
+      std::exchange(options_, {.activations = kernels::ActivationPrecision::kF32});
+  Result<LinearLayer> layer = PrepareOwned(name, std::move(rows));
+  options_ = options;
+  return layer;
+}
+
 WeightReader::OwnedRows WeightReader::GatherRows(const TensorView& table,
                                                  std::span<const int32_t> ids, float factor) {
   const auto count = static_cast<int64_t>(ids.size());

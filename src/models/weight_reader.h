@@ -72,6 +72,10 @@ class WeightReader {
   // the first minus the second. INVALID_ARGUMENT for an id that is outside.
   Result<LinearLayer> LinearOfRows(const std::string& prefix, std::span<const int32_t> ids,
                                    int64_t inputs, bool difference);
+  // f32 [outputs, inputs] made from weights, in f32 whatever the options say. `name` stands in
+  // errors.
+  Result<LinearLayer> LinearOfValues(const std::string& name, std::span<const float> values,
+                                     int64_t outputs, int64_t inputs);
   // `prefix`.weight [outputs, inputs] and, if `with_bias`, `prefix`.bias, whose rows alternate
   // between the halves of each head, put back: row j W/2 + k of a head is read from row 2 k + j.
   // `head_width` W even, divides `outputs`.

@@ -38,6 +38,24 @@ std::string_view RowFormatName(RowFormat format) {
   return "f32";
 }
 
+// The vectors of one head of `num_heads`.
+void SetDistanceVectors(const DistanceVectors& vectors, int64_t head, int64_t num_heads,
+                        AttentionTask* task) {
+  const auto of_head = [&](const LinearWeight* weight) -> const float* {
+    if (weight == nullptr) return nullptr;
+    const auto& panels = static_cast<const PanelWeight&>(*weight);
+    PERGOLA_DCHECK(panels.format() == PanelFormat::kF32 && panels.inputs() == task->width);
+    PERGOLA_DCHECK(panels.outputs() % (num_heads * DistanceVectors::kRowMultiple) == 0);
+    PERGOLA_DCHECK(vectors.rows.back() < panels.outputs() / num_heads);
+    return reinterpret_cast<const float*>(panels.panels()) +
+           head * (panels.outputs() / num_heads) * panels.inputs();
+  };
+  task->distance_rows = vectors.rows.data();
+  task->distance_reach = vectors.reach();
+  task->distance_keys = of_head(vectors.keys);
+  task->distance_queries = of_head(vectors.queries);
+}
+
 class CpuOps final : public Ops {
  public:
   CpuOps(const InstructionSet& isa, int num_threads)
@@ -347,6 +365,11 @@ void CpuOps::Attention(ConstF32Matrix q, ConstF32Matrix k, ConstF32Matrix v,
     task.bias_reach = options.bias_reach;
     if (options.distance_bias != nullptr) {
       task.distance_bias = options.distance_bias + head * (2 * options.bias_reach + 1);
+    }
+    task.key_rows = k.row(first_row) + head / group * width;
+    task.key_stride = k.stride;
+    if (options.distance_vectors != nullptr) {
+      SetDistanceVectors(*options.distance_vectors, head, heads, &task);
     }
     task.out = out.row(first_row - options.past) + head * width;
     task.out_stride = out.stride;

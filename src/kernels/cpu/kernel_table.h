@@ -25,6 +25,9 @@ inline constexpr int64_t kMaxTaskPanels = 8;
 // Attention works on at most so many queries of one head, and on key tiles of so many keys.
 inline constexpr int64_t kQueryBlock = 48;
 inline constexpr int64_t kKeyTile = 64;
+// Distance vectors that one block of queries and one tile of keys meet, in whole panels: there are
+// at most kQueryBlock + kKeyTile - 1 distances, and the first need not begin a panel.
+inline constexpr int64_t kDistanceTile = 128;
 
 // How a panel stores its K x 16 weights; n is the column within the panel.
 enum class PanelFormat {
@@ -116,6 +119,14 @@ struct AttentionTask {
   AttentionMask mask;
   const float* distance_bias;  // of this head, [2 * bias_reach + 1], or null
   int64_t bias_reach;
+  // Distance vectors of this head, [R / 16][W][16] each, null: no such term. They are looked up by
+  // distance in [2 * distance_reach + 1] rows; no rows: neither of them.
+  const int32_t* distance_rows;
+  int64_t distance_reach;
+  const float* distance_keys;
+  const float* distance_queries;
+  const float* key_rows;  // the head's columns of the sequence's key 0, as they are
+  int64_t key_stride;
   float* out;  // the head's columns of the sequence's row 0
   int64_t out_stride;
   float* scratch;  // AttentionScratchFloats(width), 64-byte aligned, this thread's own
@@ -124,7 +135,8 @@ inline constexpr int64_t RoundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 inline constexpr int64_t AttentionScratchFloats(int64_t width) {
-  return kQueryBlock * (kKeyTile + RoundUp(width, kPanelCols) + 1 + kPanelCols);
+  return kQueryBlock * (kKeyTile + RoundUp(width, kPanelCols) + 1 + kPanelCols) +
+         (kQueryBlock + kKeyTile) * kDistanceTile;
 }
 
 struct NormTask {

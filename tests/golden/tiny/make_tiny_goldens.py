@@ -42,7 +42,7 @@ def small(**changes):
 @dataclasses.dataclass
 class Model:
     seed: int
-    tokenizer: str  # folder whose tokenizer.json it takes
+    tokenizer: str  # folder whose tokenizer.json it takes, parsed and changed by `retokenise`
     make: Callable  # vocabulary size -> model
     pooling: str = "mean"
     normalise: bool = True
@@ -51,6 +51,7 @@ class Model:
     extra_config: dict = dataclasses.field(default_factory=dict)
     base: str = ""  # the folder writes only a LoRA adapter of this one
     logits: Callable = None  # (model, ids as tensor, type ids) -> row
+    retokenise: Callable = None
     heads: Callable = None   # adds files to the folder; (model, directory) -> {name: module}
 
 
@@ -133,6 +134,37 @@ def bge_heads(model, directory):
     return heads
 
 
+def deberta_tokenizer(parts):
+    """XLM-R's pieces in the pipeline that transformers' converter makes of DeBERTa's spm.model."""
+    names = {"<s>": "[PAD]", "<pad>": "[CLS]", "</s>": "[SEP]", "<unk>": "[UNK]", "<mask>": "[MASK]"}
+    for piece in parts["model"]["vocab"]:
+        piece[0] = names.get(piece[0], piece[0])
+    for token in parts["added_tokens"]:
+        token["content"] = names[token["content"]]
+        token["lstrip"] = False
+    charsmap = next(each for each in parts["normalizer"]["normalizers"]
+                    if each["type"] == "Precompiled")
+    parts["normalizer"]["normalizers"] = [
+        {"type": "Strip", "strip_left": True, "strip_right": True}, charsmap,
+        {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]
+    parts["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [parts["pre_tokenizer"]]}
+
+    def special(name, type_id):
+        return {"SpecialToken": {"id": name, "type_id": type_id}}
+
+    single = [special("[CLS]", 0), {"Sequence": {"id": "A", "type_id": 0}}, special("[SEP]", 0)]
+    parts["post_processor"] = {
+        "type": "TemplateProcessing", "single": single,
+        "pair": single + [{"Sequence": {"id": "B", "type_id": 1}}, special("[SEP]", 1)],
+        "special_tokens": {name: {"id": name, "ids": [i], "tokens": [name]}
+                           for name, i in (("[CLS]", 1), ("[SEP]", 2))}}
+    return parts
+
+
+# As v3: positions in attention alone, 8 buckets on each side up to a distance of 64.
+DEBERTA_V3 = dict(relative_attention=True, position_buckets=8, max_relative_positions=64,
+                  pos_att_type="p2c|c2p", share_att_key=True, norm_rel_ebd="layer_norm",
+                  position_biased_input=False, type_vocab_size=0)
 # The padding id must be one that no text has: positions are counted by it. With the tokenizer of
 # `bert` that is 0, [PAD].
 DECODER = dict(num_key_value_heads=2, head_dim=8)
@@ -160,6 +192,21 @@ MODELS = {
     "eurobert": Model(2016, "llama", lambda vocab: tf.EuroBertModel(tf.EuroBertConfig(
         vocab_size=vocab, pad_token_id=0, bos_token_id=None, eos_token_id=None,
         **DECODER, **small()))),
+    "deberta": Model(2017, "xlm-roberta-reranker", lambda vocab: tf.DebertaV2Model(
+        tf.DebertaV2Config(vocab_size=vocab, **DEBERTA_V3, **small())),
+        retokenise=deberta_tokenizer),
+    "deberta-reranker": Model(
+        2018, "xlm-roberta-reranker", classifier(
+            tf.DebertaV2ForSequenceClassification, tf.DebertaV2Config, ["LABEL_0"], **DEBERTA_V3),
+        pairs=True, logits=sequence_logits, retokenise=deberta_tokenizer),
+    # What v3 leaves out: projections of their own, a row per distance, absolute positions, types.
+    "deberta-classifier": Model(
+        2019, "xlm-roberta-reranker", classifier(
+            tf.DebertaV2ForSequenceClassification, tf.DebertaV2Config,
+            ["entailment", "neutral", "contradiction"], relative_attention=True,
+            max_relative_positions=20, pos_att_type=["p2c", "c2p"], position_biased_input=True,
+            type_vocab_size=2, pooler_hidden_act="tanh"),
+        pairs=True, logits=sequence_logits, retokenise=deberta_tokenizer),
     "bge-m3": Model(2005, "bert", lambda vocab: tf.XLMRobertaModel(tf.XLMRobertaConfig(
         vocab_size=vocab, type_vocab_size=1, pad_token_id=0, **small()), add_pooling_layer=False),
         pooling="cls", heads=bge_heads),
@@ -285,7 +332,11 @@ def make(name, model):
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir()
     source = HERE / model.tokenizer / "tokenizer.json"
-    shutil.copy(source, directory)
+    if model.retokenise:
+        (directory / "tokenizer.json").write_text(
+            json.dumps(model.retokenise(json.loads(source.read_text())), ensure_ascii=False))
+    else:
+        shutil.copy(source, directory)
     vocab = tokenizers.Tokenizer.from_file(str(source)).get_vocab_size()
     torch.manual_seed(model.seed)
     network = model.make(vocab).eval()

@@ -15,6 +15,7 @@ namespace {
 
 using pergola::kernels::AttentionMask;
 using pergola::kernels::cpu::AttentionTask;
+using pergola::kernels::cpu::kDistanceTile;
 using pergola::kernels::cpu::kKeyTile;
 using pergola::kernels::cpu::kQueryBlock;
 using pergola::kernels::cpu::RoundUp;
@@ -64,37 +65,89 @@ inline KeyRange VisibleKeys(const AttentionTask& task, int64_t first_query, int6
 // The block's scratch: scores and then probabilities of one key tile, sums of values, and per query
 // the running maximum and the sum of probabilities.
 struct AttentionState {
-  float* scores;   // [kQueryBlock][kKeyTile]
-  float* sums;     // [kQueryBlock][padded]
-  float* maximum;  // [kQueryBlock]
-  float* total;    // [kQueryBlock][16], by lane: reduced only once, at the end
-  int64_t padded;  // W rounded up to 16
+  float* scores;       // [kQueryBlock][kKeyTile]
+  float* sums;         // [kQueryBlock][padded]
+  float* maximum;      // [kQueryBlock]
+  float* total;        // [kQueryBlock][16], by lane: reduced only once, at the end
+  float* by_distance;  // [kQueryBlock + kKeyTile][kDistanceTile]
+  int64_t padded;      // W rounded up to 16
 
   explicit AttentionState(const AttentionTask& task)
       : scores(task.scratch),
         sums(scores + kQueryBlock * kKeyTile),
         maximum(sums + kQueryBlock * RoundUp(task.width, kPanelCols)),
         total(maximum + kQueryBlock),
+        by_distance(total + kQueryBlock * kPanelCols),
         padded(RoundUp(task.width, kPanelCols)) {}
 };
 
-// scores = q . k for keys [begin, ...) of `panels` panels.
-inline void ScoreTile(const AttentionTask& task, const RowTiles& rows, int64_t key_begin,
-                      int64_t num_panels, float* scores) {
+// Rows of one head, queries or keys.
+struct HeadRows {
+  const float* data;
+  int64_t stride;
+};
+
+// products = x . vectors for the vectors of `num_panels` panels.
+inline void ProductTile(HeadRows x, const RowTiles& rows, const float* vectors, int64_t width,
+                        int64_t num_panels, float* products, int64_t products_stride) {
   F32Tile tile;
-  tile.a = task.q + task.query_begin * task.q_stride;
-  tile.a_stride = task.q_stride;
+  tile.a = x.data;
+  tile.a_stride = x.stride;
   tile.b_stride = kPanelCols;
-  tile.panel_stride = task.width * kPanelCols;
-  tile.depth = task.width;
-  tile.c_stride = kKeyTile;
+  tile.panel_stride = width * kPanelCols;
+  tile.depth = width;
+  tile.c_stride = products_stride;
   tile.first = true;
   int64_t panels = 0;
   for (int64_t panel = 0; panel < num_panels; panel += panels) {
     panels = num_panels - panel >= kTilePanels ? kTilePanels : 1;
-    tile.b = task.keys + (key_begin + panel * kPanelCols) * task.width;
-    tile.c = scores + panel * kPanelCols;
+    tile.b = vectors + panel * kPanelCols * width;
+    tile.c = products + panel * kPanelCols;
     RunRowTiles(rows, panels, tile);
+  }
+}
+
+// Adds to a tile of raw scores what the distance vectors say. All distances of the tile meet few
+// neighbouring vectors: products with those are made first, then looked up.
+inline void AddDistanceVectors(const AttentionTask& task, const AttentionState& state,
+                               const RowTiles& queries, KeyRange keys) {
+  const int64_t first = keys.begin - (task.query_end - 1);
+  const int64_t last = keys.end - 1 - task.query_begin;
+  const int64_t reach = task.distance_reach;
+  int32_t columns[kQueryBlock + kKeyTile];  // of the products, by distance - first
+  for (int64_t distance = first; distance <= last; ++distance) {
+    const int64_t near = distance < -reach ? -reach : distance > reach ? reach : distance;
+    columns[distance - first] = task.distance_rows[near + reach];
+  }
+  const int64_t panel = columns[0] / kPanelCols;
+  const int64_t num_panels = columns[last - first] / kPanelCols + 1 - panel;
+  for (int64_t i = 0; i <= last - first; ++i) {
+    columns[i] -= static_cast<int32_t>(panel * kPanelCols);
+  }
+  const int64_t num_queries = task.query_end - task.query_begin;
+  const int64_t num_keys = keys.end - keys.begin;
+  if (task.distance_keys != nullptr) {
+    ProductTile({task.q + task.query_begin * task.q_stride, task.q_stride}, queries,
+                task.distance_keys + panel * kPanelCols * task.width, task.width, num_panels,
+                state.by_distance, kDistanceTile);
+    for (int64_t query = 0; query < num_queries; ++query) {
+      const float* products = state.by_distance + query * kDistanceTile;
+      const int32_t* column = columns + (num_queries - 1 - query);
+      float* scores = state.scores + query * kKeyTile;
+      for (int64_t key = 0; key < num_keys; ++key) scores[key] += products[column[key]];
+    }
+  }
+  if (task.distance_queries != nullptr) {
+    ProductTile({task.key_rows + keys.begin * task.key_stride, task.key_stride}, RowTiles(num_keys),
+                task.distance_queries + panel * kPanelCols * task.width, task.width, num_panels,
+                state.by_distance, kDistanceTile);
+    for (int64_t query = 0; query < num_queries; ++query) {
+      const int32_t* column = columns + (num_queries - 1 - query);
+      float* scores = state.scores + query * kKeyTile;
+      for (int64_t key = 0; key < num_keys; ++key) {
+        scores[key] += state.by_distance[key * kDistanceTile + column[key]];
+      }
+    }
   }
 }
 
@@ -214,7 +267,9 @@ void AttentionBlock(const AttentionTask& task) {
     const int64_t tile_end = (key / kKeyTile + 1) * kKeyTile;
     const int64_t end = tile_end < seen.end ? tile_end : seen.end;
     const int64_t num_panels = RoundUp(end - key, kPanelCols) / kPanelCols;
-    ScoreTile(task, rows, key, num_panels, state.scores);
+    ProductTile({task.q + task.query_begin * task.q_stride, task.q_stride}, rows,
+                task.keys + key * task.width, task.width, num_panels, state.scores, kKeyTile);
+    if (task.distance_rows != nullptr) AddDistanceVectors(task, state, rows, {key, end});
     for (int64_t row = 0; row < num_queries; ++row) {
       SoftmaxTileRow(task, state, row, key, num_panels * kPanelCols);
     }
