@@ -12,7 +12,7 @@ case "$ID" in
 esac
 
 packages=(g++ cmake ninja-build ccache pkg-config git ca-certificates curl python3 python3-pip
-  "$boost" libssl-dev zlib1g-dev libcurl4-openssl-dev libsimdjson-dev libcli11-dev libxxhash-dev
+  "$boost" libssl-dev openssl zlib1g-dev libcurl4-openssl-dev libsimdjson-dev libcli11-dev libxxhash-dev
   prometheus-cpp-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc)
 if [[ "${1:-}" == --tests ]]; then
   packages+=(libgtest-dev libbenchmark-dev clang clang-format binutils python3-venv "$clang_runtime")

@@ -9,6 +9,7 @@ import pathlib
 import re
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -83,6 +84,40 @@ class TierTest(unittest.TestCase):
         connection.close()
         self.assertGreater(server_metric("pergola_batch_tokens_total"), before + 1000)
         self.assertEqual(server_metric("pergola_tokenizer_calls_total"), 0)
+
+    def test_backends_by_name(self):
+        # localhost has one address or two; nobody listens at the second.
+        gateway = tier.Process(PERGOLA, "gateway", "--model", MODEL, "--dns-refresh", "0.05", "--backend",
+                               f"dns:///localhost:{self.tier.servers[0].port}")
+        self.addCleanup(gateway.kill)
+        tier.wait_until(lambda: tier.status_of(gateway.url + "/readyz") == 200, "readiness")
+        self.assertEqual(tier.embed(tier.connect(gateway.url), ["named"])[0], 200)
+        self.assertEqual(gateway.stop(), 0)
+
+    def test_tls_and_keys_between_the_tiers(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                            "-nodes", "-days", "1", "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1",
+                            "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True,
+                           stderr=subprocess.DEVNULL)
+            (folder / "keys").write_text("of-the-gateway\n")
+            (folder / "key").write_text("of-the-gateway\n")
+            (folder / "wrong").write_text("of-nobody\n")
+            server = tier.Process(PERGOLA, "server", "--model", MODEL, "--tls-cert", folder / "cert.pem",
+                                  "--tls-key", folder / "key.pem", "--api-key-file", folder / "keys")
+            self.addCleanup(server.kill)
+            backend = ("--model", MODEL, "--backend", f"127.0.0.1:{server.port}")
+            trusted = tier.Process(PERGOLA, "gateway", *backend, "--backend-ca", folder / "cert.pem",
+                                   "--backend-api-key-file", folder / "key")
+            self.addCleanup(trusted.kill)
+            tier.wait_until(lambda: tier.status_of(trusted.url + "/readyz") == 200, "readiness")
+            self.assertEqual(tier.embed(tier.connect(trusted.url), ["secret"])[0], 200)
+            for arguments in ((), ("--backend-ca", folder / "cert.pem", "--backend-api-key-file", folder / "wrong")):
+                stranger = tier.Process(PERGOLA, "gateway", *backend, *arguments)
+                self.addCleanup(stranger.kill)
+                tier.wait_until(lambda: stranger.says("not ready"), "an answer of the server")
+                self.assertEqual(tier.status_of(stranger.url + "/readyz"), 503)
 
     def test_errors_are_the_same(self):
         for body in ({"input": []}, {"input": ["x " * 5000]}, {"input": [[10**6]]}):
