@@ -48,7 +48,7 @@ Result<std::unique_ptr<engine::LanguageModel>> OpenModel(const PredictFlags& fla
   options.max_positions = flags.context;
   if (flags.activations == "f32") options.activations = kernels::ActivationPrecision::kF32;
   options.embeddings = options.head = flags.split.embed.empty();
-  options.feed_forward = flags.split.ffn.empty();
+  options.feed_forward = flags.split.local_ffn();
   return engine::LanguageModel::Load(location->path.string(), options);
 }
 
@@ -81,8 +81,8 @@ int Predict(const PredictFlags& flags) {
     std::fputs("pergola: predict needs --prompt or --input, not both\n", stderr);
     return kExitUsage;
   }
-  if (flags.split.attention_only && (flags.split.embed.empty() || flags.split.ffn.empty())) {
-    std::fputs("pergola: --attention-only needs --embed and --ffn\n", stderr);
+  if (flags.split.attention_only && (flags.split.embed.empty() || flags.split.local_ffn())) {
+    std::fputs("pergola: --attention-only needs --embed, and --ffn or --shards\n", stderr);
     return kExitUsage;
   }
   const auto input = OpenPrompts(flags);
@@ -157,6 +157,11 @@ void AddSplitFlags(CLI::App& command, SplitFlags& split) {
       .add_option("--ffn", split.ffn,
                   "Servers of the feed-forward layers; those with the same layers stand in for "
                   "each other")
+      ->delimiter(',');
+  command
+      .add_option("--shards", split.shards,
+                  "The same with the layers to use of each, 0-8=URL,9-17=URL; a range may stand "
+                  "there several times")
       ->delimiter(',');
   command.add_flag("--attention-only", split.attention_only,
                    "Compute nothing but attention here: --model is an attention or client slice");

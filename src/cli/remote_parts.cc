@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "cli/layer_range.h"
 #include "engine/slicer.h"
 
 namespace pergola::cli {
@@ -12,12 +13,31 @@ grid::PayloadType TypeOf(const std::string& name) {
   return name == "i8" ? grid::PayloadType::kI8 : grid::PayloadType::kF32;
 }
 
+// "0-8=URL".
+Result<grid::FfnServer> ParseShard(const std::string& text) {
+  const size_t sign = text.find('=');
+  if (sign == std::string::npos || sign + 1 == text.size()) {
+    return InvalidArgumentError("'" + text + "' is no shard, expected first-last=URL");
+  }
+  PERGOLA_ASSIGN_OR_RETURN(const models::LayerRange layers, ParseLayerRange(text.substr(0, sign)));
+  return grid::FfnServer(text.substr(sign + 1), layers);
+}
+
+Result<std::vector<grid::FfnServer>> FfnServers(const SplitFlags& flags) {
+  std::vector<grid::FfnServer> servers(flags.ffn.begin(), flags.ffn.end());
+  for (const std::string& text : flags.shards) {
+    PERGOLA_ASSIGN_OR_RETURN(grid::FfnServer server, ParseShard(text));
+    servers.push_back(std::move(server));
+  }
+  return servers;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RemoteParts>> RemoteParts::Connect(const SplitFlags& flags,
                                                           const engine::LanguageModel& model) {
   auto parts = std::make_unique<RemoteParts>();
-  if (flags.embed.empty() && flags.ffn.empty()) return parts;
+  if (flags.embed.empty() && flags.local_ffn()) return parts;
   grid::ExpectedPart expected;
   PERGOLA_ASSIGN_OR_RETURN(expected.identity, engine::IdentityOf(model.checkpoint()));
   expected.numeric_class = model.numeric_class();
@@ -26,9 +46,10 @@ Result<std::unique_ptr<RemoteParts>> RemoteParts::Connect(const SplitFlags& flag
   if (!flags.embed.empty()) {
     PERGOLA_ASSIGN_OR_RETURN(parts->embed_, grid::RemoteEmbed::Connect(flags.embed, expected));
   }
-  if (!flags.ffn.empty()) {
+  if (!flags.local_ffn()) {
+    PERGOLA_ASSIGN_OR_RETURN(const std::vector<grid::FfnServer> servers, FfnServers(flags));
     PERGOLA_ASSIGN_OR_RETURN(parts->ffn_,
-                             grid::RemoteFfn::Connect(flags.ffn, expected, TypeOf(flags.payload)));
+                             grid::RemoteFfn::Connect(servers, expected, TypeOf(flags.payload)));
   }
   return parts;
 }

@@ -11,10 +11,13 @@
 namespace pergola::cli {
 
 struct SplitFlags {
-  std::string embed;             // empty: here
-  std::vector<std::string> ffn;  // empty: here
+  std::string embed;                // empty: here
+  std::vector<std::string> ffn;     // URLs, each for the layers that it states
+  std::vector<std::string> shards;  // "0-8=URL"
   bool attention_only = false;
   std::string payload = "f32";
+
+  bool local_ffn() const { return ffn.empty() && shards.empty(); }
 };
 
 // Thread-confined.

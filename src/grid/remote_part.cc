@@ -87,6 +87,10 @@ Status RemotePart::Open() {
   Status status = connection_.SetTimeout(expected_.timeout);
   if (status.ok()) status = connection_.Send(frame);
   if (status.ok()) status = connection_.Receive(&header, &payload);
+  if (status.ok() && header.kind == FrameKind::kError) {
+    connection_.Close();
+    return StatusOfErrorFrame(payload, endpoint_);
+  }
   if (status.ok() && header.kind != FrameKind::kStats) {
     status = DataLossError("it does not answer with its stats");
   }
@@ -134,7 +138,7 @@ Status RemotePart::Call(std::string_view frame, uint64_t id, FrameHeader* header
   return Receive(id, header, payload);
 }
 
-Result<std::unique_ptr<RemoteFfn>> RemoteFfn::Connect(const std::vector<std::string>& endpoints,
+Result<std::unique_ptr<RemoteFfn>> RemoteFfn::Connect(const std::vector<FfnServer>& servers,
                                                       const ExpectedPart& expected,
                                                       PayloadType type) {
   std::unique_ptr<RemoteFfn> remote(new RemoteFfn);
@@ -142,25 +146,45 @@ Result<std::unique_ptr<RemoteFfn>> RemoteFfn::Connect(const std::vector<std::str
   remote->num_layers_ = expected.num_layers;
   remote->owners_.resize(static_cast<size_t>(expected.num_layers));
   std::string failed;
-  for (const std::string& endpoint : endpoints) {
-    auto part = std::make_unique<RemotePart>(endpoint, expected);
+  for (const FfnServer& server : servers) {
+    auto part = std::make_unique<RemotePart>(server.endpoint, expected);
     const Status status = part->Open();
     if (!status.ok() && !IsTransient(status)) return status;
     if (!status.ok()) {
       failed += "; " + status.message();
       continue;
     }
-    for (int64_t layer = part->layers().first; layer <= part->layers().last; ++layer) {
-      remote->owners_[static_cast<size_t>(layer)].push_back(part.get());
-    }
-    remote->parts_.push_back(std::move(part));
+    PERGOLA_RETURN_IF_ERROR(remote->Add(std::move(part), server));
   }
+  PERGOLA_RETURN_IF_ERROR(remote->CheckGaps(failed));
+  return remote;
+}
+
+Status RemoteFfn::Add(std::unique_ptr<RemotePart> part, const FfnServer& server) {
+  const models::LayerRange held = part->layers();
+  const models::LayerRange used = server.layers.value_or(held);
+  if (server.layers && (!held.Has(used.first) || !held.Has(used.last))) {
+    const std::string has = held.size() > 0
+                                ? "has the feed-forward layers " + std::to_string(held.first) +
+                                      "-" + std::to_string(held.last)
+                                : "has no feed-forward layers";
+    return FailedPreconditionError(server.endpoint + " " + has + ", it is named for " +
+                                   std::to_string(used.first) + "-" + std::to_string(used.last));
+  }
+  for (int64_t layer = used.first; layer <= used.last; ++layer) {
+    owners_[static_cast<size_t>(layer)].push_back(part.get());
+  }
+  parts_.push_back(std::move(part));
+  return OkStatus();
+}
+
+Status RemoteFfn::CheckGaps(const std::string& failed) const {
   std::string missing;
-  for (int64_t layer = 0; layer < expected.num_layers; ++layer) {
-    if (!remote->owners_[static_cast<size_t>(layer)].empty()) continue;
+  for (int64_t layer = 0; layer < num_layers_; ++layer) {
+    if (!owners_[static_cast<size_t>(layer)].empty()) continue;
     missing += (missing.empty() ? "" : ", ") + std::to_string(layer);
   }
-  if (missing.empty()) return remote;
+  if (missing.empty()) return OkStatus();
   return UnavailableError("no server has the feed-forward layers " + missing + failed);
 }
 

@@ -13,7 +13,9 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/generator.h"
@@ -75,12 +77,23 @@ class RemotePart {
   std::chrono::steady_clock::time_point sent_at_;
 };
 
+// A server of feed-forward layers as a client names it.
+struct FfnServer {
+  // Without `layers` those that the server states.
+  FfnServer(std::string url, std::optional<models::LayerRange> only = {})
+      : endpoint(std::move(url)), layers(only) {}
+
+  std::string endpoint;
+  std::optional<models::LayerRange> layers;  // use these alone; it must have them all
+};
+
 // The feed-forward layers on one or more servers. Thread-confined.
 class RemoteFfn : public models::FfnPort {
  public:
-  // Every layer must be with one of the servers: UNAVAILABLE naming those that are missing, or the
-  // servers that cannot be reached. Servers with the same layer stand in for each other.
-  static Result<std::unique_ptr<RemoteFfn>> Connect(const std::vector<std::string>& endpoints,
+  // Every layer must be with one of the servers: UNAVAILABLE naming those that are missing, and the
+  // servers that cannot be reached. FAILED_PRECONDITION for a server without the layers it is named
+  // for. Servers with the same layer stand in for each other.
+  static Result<std::unique_ptr<RemoteFfn>> Connect(const std::vector<FfnServer>& servers,
                                                     const ExpectedPart& expected, PayloadType type);
 
   Status Start(int64_t layer, ConstF32Matrix x, F32Matrix y) override;
@@ -90,6 +103,8 @@ class RemoteFfn : public models::FfnPort {
 
  private:
   RemoteFfn() = default;
+  Status Add(std::unique_ptr<RemotePart> part, const FfnServer& server);
+  Status CheckGaps(const std::string& failed) const;
   Status Decode(const FrameHeader& header, int64_t layer, RemotePart& part);
   Status CallAny(int64_t layer, const Status& why);
 

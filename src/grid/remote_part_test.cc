@@ -166,6 +166,22 @@ TEST_F(RemotePartTest, AGapIsAnErrorThatNamesTheLayers) {
   EXPECT_NE(ffn.status().message().find("4, 5, 6"), std::string::npos);
 }
 
+TEST_F(RemotePartTest, NamedLayersAloneAreUsedAndMustBeThere) {
+  const auto low = Serve(Ffn(0, 4)), high = Serve(Ffn(2, 6));
+  const auto connect = [&](models::LayerRange a, models::LayerRange b) {
+    return RemoteFfn::Connect({{low->endpoint(), a}, {high->endpoint(), b}}, expected_,
+                              PayloadType::kF32);
+  };
+  EXPECT_TRUE(connect({0, 3}, {4, 6}).ok());
+  const Status gap = connect({0, 1}, {3, 6}).status();
+  EXPECT_EQ(gap.code(), StatusCode::kUnavailable);
+  EXPECT_NE(gap.message().find("layers 2"), std::string::npos) << gap.message();
+  const Status lacking = connect({0, 3}, {1, 6}).status();
+  EXPECT_EQ(lacking.code(), StatusCode::kFailedPrecondition);
+  EXPECT_NE(lacking.message().find("2-6, it is named for 1-6"), std::string::npos)
+      << lacking.message();
+}
+
 TEST_F(RemotePartTest, PartsOfAnotherModelOrArithmeticAreRefusedWithBothValues) {
   const auto part = Serve(Ffn(0, 6));
   ExpectedPart other = expected_;

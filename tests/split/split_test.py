@@ -87,6 +87,11 @@ def check_model(pergola, golden, name, folder):
         # Killed without a word: the other one with the same layers answers.
         low.stop(signal.SIGKILL)
         assert split(low, high, spare).stdout == local
+        shards = f"0-1={low.url},0-1={spare.url},2={high.url}"
+        assert run(pergola, "predict", "--model", folder / "all" / "client", "--attention-only", "--embed", embed.url,
+                   "--shards", shards, *ask).stdout == local
+        failed = run(pergola, "predict", "--model", model, "--shards", f"0-1={spare.url}", *ask, code=4)
+        assert "no server has the feed-forward layers 2" in failed.stderr, failed.stderr
         failed = split(spare, code=4)
         assert "no server has the feed-forward layers 2" in failed.stderr, failed.stderr
         other = next(each for each in ("llama", "qwen3-causal") if each != name)
