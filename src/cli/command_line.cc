@@ -45,6 +45,7 @@ int Main(int argc, char** argv) {
   AddGateway(app, &run);
   AddPredict(app, &run);
   AddSlice(app, &run);
+  AddQuantize(app, &run);
   AddPull(app, &run);
   AddModels(app, &run);
   AddTokenize(app, &run);

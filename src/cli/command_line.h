@@ -30,6 +30,7 @@ void AddServer(CLI::App& app, Run* run);
 void AddGateway(CLI::App& app, Run* run);
 void AddPredict(CLI::App& app, Run* run);
 void AddSlice(CLI::App& app, Run* run);
+void AddQuantize(CLI::App& app, Run* run);
 void AddPull(CLI::App& app, Run* run);
 void AddModels(CLI::App& app, Run* run);
 void AddTokenize(CLI::App& app, Run* run);

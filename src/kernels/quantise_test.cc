@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/dequantise.h"
@@ -69,6 +73,30 @@ TEST(QuantiseTest, BlocksAreWithinHalfAStep) {
       for (size_t i = block; i < block + 32; ++i) {
         ASSERT_LE(std::abs(double(back[i]) - values[i]), bound) << DTypeName(dtype);
       }
+    }
+  }
+}
+
+std::vector<std::byte> ReadGolden(const std::string& name) {
+  std::ifstream file(std::string(PERGOLA_TEST_DATA) + "/golden/quant/" + name, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+// Values and blocks of tests/golden/quant/make_encode_goldens.py.
+TEST(QuantiseTest, BlocksAreThoseOfThePythonPackage) {
+  const std::vector<std::byte> stored = ReadGolden("encode.f32");
+  std::vector<float> values(stored.size() / sizeof(float));
+  ASSERT_EQ(values.size(), 96U * 32);
+  std::memcpy(values.data(), stored.data(), stored.size());
+  for (const DType dtype : {DType::kQ8_0, DType::kQ4_0}) {
+    const std::vector<std::byte> expected = ReadGolden("encode." + std::string(DTypeName(dtype)));
+    std::vector<std::byte> actual(96 * static_cast<size_t>(BlockBytes(dtype)));
+    ASSERT_EQ(expected.size(), actual.size());
+    QuantiseRow(dtype, values.data(), static_cast<int64_t>(values.size()), actual.data());
+    for (size_t i = 0; i < actual.size(); ++i) {
+      ASSERT_EQ(actual[i], expected[i]) << DTypeName(dtype) << " byte " << i;
     }
   }
 }

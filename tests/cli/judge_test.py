@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`pergola compare` and `pergola eval` as processes, on tiny models. Usage: judge_test.py PERGOLA TINY_FOLDER"""
+"""`pergola compare`, `eval` and `quantize` as processes, on tiny models. Usage: judge_test.py PERGOLA TINY_FOLDER"""
 
 import json
 import os
@@ -52,6 +52,53 @@ class JudgeTest(unittest.TestCase):
         _, err = self.run_pergola("compare", TINY / "bert", TINY / "distilbert", "--texts", texts,
                                   "--min-cosine", "0.99", expect=1)
         self.assertIn("wanted at least 0.99", err)
+
+    def test_quantize_measures_and_chooses(self):
+        texts = self.write("texts.txt", "\n".join(self.texts) + "\n")
+        source, output, report = TINY / "bert" / "model.gguf", self.folder / "q.gguf", self.folder / "r.json"
+        out, _ = self.run_pergola("quantize", source, "--type", "q4_0", "-o", output, "--calibration", texts,
+                                  "--report", report)
+        self.assertIn("held out", out)
+        plain = json.loads(report.read_text())
+        self.assertLess(plain["bytes_after"], plain["bytes_before"])
+        self.assertEqual(plain["texts"], len(self.texts) // 2)
+        types = {each["name"]: each["after"] for each in plain["tensors"]}
+        self.assertEqual(types["token_embd.weight"], "Q8_0")
+        self.assertEqual(types["blk.0.attn_q.weight"], "Q4_0")
+        self.assertEqual(types["blk.0.attn_q.bias"], "F32")
+        self.assertLess(plain["cosine_min"], 0.9999)
+        # Nearer than 4 bits give, and than 8 bits of the whole model do.
+        first = output.read_bytes()
+        self.run_pergola("quantize", source, "--type", "q4_0", "-o", output, "--calibration", texts,
+                         "--min-cosine", "0.9999", "--report", report)
+        chosen = json.loads(report.read_text())
+        self.assertGreater(chosen["cosine_min"], plain["cosine_min"])
+        self.assertGreater(chosen["bytes_after"], plain["bytes_after"])
+        self.assertNotEqual(output.read_bytes(), first)
+        again = self.folder / "again.gguf"
+        self.run_pergola("quantize", source, "--type", "q4_0", "-o", again, "--calibration", texts,
+                         "--min-cosine", "0.9999")
+        self.assertEqual(again.read_bytes(), output.read_bytes())
+        self.assertEqual({path.name for path in self.folder.iterdir()},
+                         {"texts.txt", "q.gguf", "r.json", "again.gguf"})
+
+    def test_quantize_refuses(self):
+        out = self.folder / "q.gguf"
+        _, err = self.run_pergola("quantize", TINY / "deberta", "--type", "q8_0", "-o", out, expect=1)
+        self.assertIn("'deberta-v2'", err)
+        self.run_pergola("quantize", TINY / "bert" / "model.gguf", "--type", "q5_0", "-o", out, expect=2)
+        self.run_pergola("quantize", TINY / "bert" / "model.gguf", "--type", "q8_0", "-o", out,
+                         "--min-cosine", "0.9", expect=2)
+        _, err = self.run_pergola("quantize", TINY / "bert" / "model.gguf", "--type", "q8_0", "-o",
+                                  TINY / "bert" / "model.gguf", expect=1)
+        self.assertIn("is the model itself", err)
+        texts = self.write("texts.txt", "\n".join(self.texts) + "\n")
+        _, err = self.run_pergola("quantize", TINY / "bert" / "model.gguf", "--type", "q8_0", "-o", out,
+                                  "--calibration", texts, "--min-cosine", "1", expect=1)
+        self.assertIn("at best, wanted at least 1", err)
+        out, _ = self.run_pergola("quantize", TINY / "bert" / "model.gguf", "--type", "int8", "--dry-run")
+        self.assertIn("Q8_0", out)
+        self.assertEqual({path.name for path in self.folder.iterdir()}, {"texts.txt"})
 
     def test_too_few_texts(self):
         texts = self.write("texts.txt", "one\n")
