@@ -45,7 +45,7 @@ list(REMOVE_DUPLICATES grpc_archives)
 find_program(PERGOLA_PROTOC protoc REQUIRED)
 find_program(PERGOLA_GRPC_PLUGIN grpc_cpp_plugin REQUIRED)
 include(pergola_protos)
-pergola_protos(pergola/v1/embedding tei/v1/tei)
+pergola_protos(pergola/v1/embedding pergola/v1/grid tei/v1/tei)
 pergola_external(GRPC pergola_protos -Wl,--start-group ${grpc_archives} -Wl,--end-group OpenSSL::SSL
                  OpenSSL::Crypto ZLIB::ZLIB atomic ${CMAKE_DL_LIBS} rt)
 

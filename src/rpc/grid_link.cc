@@ -1,0 +1,315 @@
+#include "rpc/grid_link.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "pergola/v1/grid.grpc.pb.h"
+#include "rpc/grpc_log.h"
+#include "rpc/status.h"
+
+namespace pergola::rpc {
+namespace {
+
+constexpr char kAuthorization[] = "authorization";
+constexpr std::chrono::milliseconds kFirstPause{100};
+constexpr std::chrono::milliseconds kLongestPause{1000};
+constexpr std::chrono::seconds kLeaveTime{1};
+
+void Encode(const service::GridMemberFacts& facts, v1::Announcement* out) {
+  out->set_model(facts.model);
+  out->set_identity(facts.identity);
+  out->set_numeric_class(facts.numeric_class);
+  out->set_url(facts.url);
+  if (facts.embed) out->add_capabilities("embed");
+  if (facts.head) out->add_capabilities("head");
+  if (facts.ffn) out->add_capabilities("ffn");
+  out->set_first_layer(facts.first_layer);
+  out->set_last_layer(facts.last_layer);
+  out->set_num_layers(facts.num_layers);
+  out->set_hidden_size(facts.hidden_size);
+  out->set_vocab_size(facts.vocab_size);
+  out->set_embed_scale(facts.embed_scale);
+  out->set_memory_bytes(facts.memory_bytes);
+}
+
+service::GridMemberFacts Decode(const v1::Announcement& in) {
+  service::GridMemberFacts facts;
+  facts.model = in.model();
+  facts.identity = in.identity();
+  facts.numeric_class = in.numeric_class();
+  facts.url = in.url();
+  for (const std::string& capability : in.capabilities()) {
+    const bool full = capability == "full";
+    facts.embed |= full || capability == "embed";
+    facts.head |= full || capability == "head";
+    facts.ffn |= full || capability == "ffn";
+  }
+  facts.first_layer = in.first_layer();
+  facts.last_layer = in.last_layer();
+  facts.num_layers = in.num_layers();
+  facts.hidden_size = in.hidden_size();
+  facts.vocab_size = in.vocab_size();
+  facts.embed_scale = in.embed_scale();
+  facts.memory_bytes = in.memory_bytes();
+  return facts;
+}
+
+// One membership, as long as its stream lives. One operation at a time is under way, so that its
+// calls never overlap. Deletes itself.
+class JoinReactor : public grpc::ServerBidiReactor<v1::JoinRequest, v1::JoinResponse> {
+ public:
+  JoinReactor(service::GridRegistry& registry, bool admitted) : registry_(registry) {
+    if (admitted) {
+      StartRead(&request_);
+    } else {
+      Finish({grpc::StatusCode::UNAUTHENTICATED, "joining needs a key of this router"});
+    }
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok || request_.has_leaving()) {
+      Leave();
+      return Finish(grpc::Status::OK);
+    }
+    Status status = InvalidArgumentError("the first message must be an announcement, once");
+    if (request_.has_announcement() && !id_) {
+      const Result<uint64_t> id = registry_.Add(Decode(request_.announcement()));
+      if (id.ok()) {
+        id_ = *id;
+        response_.set_member_id(*id);
+        return StartWrite(&response_);
+      }
+      status = id.status();
+    } else if (request_.has_heartbeat() && id_) {
+      const v1::Heartbeat& beat = request_.heartbeat();
+      status = registry_.Beat(*id_, {beat.in_flight(), beat.requests(), beat.memory_bytes()});
+    }
+    if (!status.ok()) return Finish(ToGrpcStatus(status));
+    StartRead(&request_);
+  }
+  void OnWriteDone(bool ok) override {
+    if (!ok) return Finish(grpc::Status::OK);
+    StartRead(&request_);
+  }
+  void OnDone() override {
+    Leave();
+    delete this;
+  }
+
+ private:
+  void Leave() {
+    if (id_) registry_.Remove(*id_);
+  }
+
+  service::GridRegistry& registry_;
+  std::optional<uint64_t> id_;
+  v1::JoinRequest request_;
+  v1::JoinResponse response_;
+};
+
+class GridService : public v1::Grid::CallbackService {
+ public:
+  GridService(service::GridRegistry& registry, std::function<bool(std::string_view)> admits)
+      : registry_(registry), admits_(std::move(admits)) {}
+
+  grpc::ServerBidiReactor<v1::JoinRequest, v1::JoinResponse>* Join(
+      grpc::CallbackServerContext* context) override {
+    return new JoinReactor(registry_, Admits(*context));
+  }
+  grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context,
+                                   const v1::GridStatusRequest* /*request*/,
+                                   v1::GridStatusResponse* response) override {
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    const bool admitted = Admits(*context);
+    if (admitted) response->set_json(registry_.GridJson());
+    reactor->Finish(admitted ? grpc::Status::OK
+                             : grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "a key is needed"));
+    return reactor;
+  }
+
+ private:
+  bool Admits(const grpc::CallbackServerContext& context) const {
+    if (!admits_) return true;
+    const auto found = context.client_metadata().find(kAuthorization);
+    if (found == context.client_metadata().end()) return false;
+    return admits_({found->second.data(), found->second.size()});
+  }
+
+  service::GridRegistry& registry_;
+  const std::function<bool(std::string_view)> admits_;
+};
+
+std::shared_ptr<grpc::Channel> MakeLinkChannel(const std::string& target) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 2000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 2000);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace
+
+struct GridListener::State {
+  State(service::GridRegistry& registry, std::function<bool(std::string_view)> admits)
+      : service(registry, std::move(admits)) {}
+  GridService service;
+  std::unique_ptr<grpc::Server> server;
+  int port = 0;
+};
+
+GridListener::GridListener(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+GridListener::~GridListener() {
+  state_->server->Shutdown(gpr_now(GPR_CLOCK_MONOTONIC));
+  state_->server->Wait();
+}
+
+int GridListener::port() const { return state_->port; }
+
+Result<std::unique_ptr<GridListener>> GridListener::Start(const GridListenerOptions& options,
+                                                          service::GridRegistry& registry) {
+  QuietGrpcLog();
+  auto state = std::make_unique<State>(registry, options.admits);
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(64 * 1024);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  builder.RegisterService(&state->service);
+  const bool v6 = options.host.find(':') != std::string::npos;
+  const std::string address =
+      (v6 ? "[" + options.host + "]" : options.host) + ":" + std::to_string(options.port);
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &state->port);
+  state->server = builder.BuildAndStart();
+  if (state->server == nullptr || state->port == 0) {
+    return UnavailableError("cannot listen on " + address);
+  }
+  return std::unique_ptr<GridListener>(new GridListener(std::move(state)));
+}
+
+struct GridLink::State {
+  GridLinkOptions options;
+  std::unique_ptr<v1::Grid::Stub> stub;
+  std::mutex mutex;  // guards what follows
+  std::condition_variable wake;
+  bool stopping = false;
+  bool ended = false;                      // the thread is about to end
+  grpc::ClientContext* context = nullptr;  // of the stream that is open
+  bool joined = false;                     // else it may be cancelled at once
+  std::optional<Status> told;              // thread-confined
+  std::thread thread;
+
+  using Stream = grpc::ClientReaderWriter<v1::JoinRequest, v1::JoinResponse>;
+
+  void Run();
+  Status KeepMembership(grpc::ClientContext& call);
+  void Beat(Stream& stream);
+  void Tell(const Status& status);
+  // True: stopping.
+  bool Pause(std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex);
+    return wake.wait_for(lock, time, [this] { return stopping; });
+  }
+};
+
+void GridLink::State::Tell(const Status& status) {
+  if (told && told->code() == status.code() && told->message() == status.message()) return;
+  told = status;
+  if (options.changed) options.changed(status);
+}
+
+// Until the stream fails or the link stops.
+void GridLink::State::Beat(Stream& stream) {
+  for (;;) {
+    const bool stop = Pause(options.beat);
+    v1::JoinRequest request;
+    if (stop) {
+      request.mutable_leaving();
+      stream.Write(request);
+      return;
+    }
+    const service::GridLoad load = options.load ? options.load() : service::GridLoad();
+    v1::Heartbeat* const beat = request.mutable_heartbeat();
+    beat->set_in_flight(load.in_flight);
+    beat->set_requests(load.requests);
+    beat->set_memory_bytes(load.memory_bytes);
+    if (!stream.Write(request)) return;
+  }
+}
+
+Status GridLink::State::KeepMembership(grpc::ClientContext& call) {
+  if (!options.key.empty()) call.AddMetadata(kAuthorization, "Bearer " + options.key);
+  const std::unique_ptr<Stream> stream = stub->Join(&call);
+  v1::JoinRequest request;
+  Encode(options.facts, request.mutable_announcement());
+  v1::JoinResponse response;
+  if (stream->Write(request) && stream->Read(&response)) {
+    {
+      const std::lock_guard lock(mutex);
+      joined = true;
+    }
+    Tell(OkStatus());
+    Beat(*stream);
+  }
+  stream->WritesDone();
+  const Status status = FromGrpcStatus(stream->Finish());
+  return status.ok() ? UnavailableError("the router has ended the membership") : status;
+}
+
+void GridLink::State::Run() {
+  std::chrono::milliseconds pause = kFirstPause;
+  for (;;) {
+    grpc::ClientContext open;
+    {
+      const std::lock_guard lock(mutex);
+      if (stopping) break;
+      context = &open;
+      joined = false;
+    }
+    const Status status = KeepMembership(open);
+    bool was_member = false;
+    {
+      const std::lock_guard lock(mutex);
+      context = nullptr;
+      was_member = joined;
+      if (stopping) break;
+    }
+    Tell(status);
+    pause = was_member ? kFirstPause : std::min(2 * pause, kLongestPause);
+    if (Pause(pause)) break;
+  }
+  const std::lock_guard lock(mutex);
+  ended = true;
+  wake.notify_all();
+}
+
+GridLink::GridLink(const std::string& target, GridLinkOptions options)
+    : state_(std::make_unique<State>()) {
+  QuietGrpcLog();
+  state_->options = std::move(options);
+  state_->stub = v1::Grid::NewStub(MakeLinkChannel(target));
+  state_->thread = std::thread([state = state_.get()] { state->Run(); });
+}
+
+GridLink::~GridLink() {
+  {
+    std::unique_lock lock(state_->mutex);
+    state_->stopping = true;
+    state_->wake.notify_all();
+    const bool leaves =
+        state_->joined && state_->wake.wait_for(lock, kLeaveTime, [this] { return state_->ended; });
+    if (!leaves && state_->context != nullptr) state_->context->TryCancel();
+  }
+  state_->thread.join();
+}
+
+}  // namespace pergola::rpc

@@ -1,0 +1,202 @@
+// Servers join, beat, leave and come back over real sockets; the list that they join is a fake.
+#include "rpc/grid_link.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pergola::rpc {
+namespace {
+
+constexpr std::chrono::seconds kPatience{20};
+
+class FakeRegistry : public service::GridRegistry {
+ public:
+  Result<uint64_t> Add(const service::GridMemberFacts& facts) override {
+    const std::lock_guard lock(mutex_);
+    if (facts.identity == "wrong") {
+      return FailedPreconditionError("its identity is 'wrong', this grid's is 'right'");
+    }
+    members_[++last_id_] = facts;
+    ++joined_;
+    changed_.notify_all();
+    return last_id_;
+  }
+  Status Beat(uint64_t id, const service::GridLoad& load) override {
+    const std::lock_guard lock(mutex_);
+    if (!members_.contains(id)) return NotFoundError("no member");
+    load_ = load;
+    ++beats_;
+    changed_.notify_all();
+    return OkStatus();
+  }
+  void Remove(uint64_t id) override {
+    const std::lock_guard lock(mutex_);
+    members_.erase(id);
+    changed_.notify_all();
+  }
+  std::string GridJson() const override { return "{}"; }
+
+  void Evict() {
+    const std::lock_guard lock(mutex_);
+    members_.clear();
+  }
+  template <typename Condition>
+  bool WaitFor(Condition condition) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, condition);
+  }
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::map<uint64_t, service::GridMemberFacts> members_;
+  service::GridLoad load_;
+  uint64_t last_id_ = 0;
+  size_t joined_ = 0;
+  size_t beats_ = 0;
+};
+
+// What a link told, for a test to wait for.
+class Told {
+ public:
+  std::function<void(const Status&)> Listener() {
+    return [this](const Status& status) {
+      const std::lock_guard lock(mutex_);
+      last_ = status;
+      changed_.notify_all();
+    };
+  }
+  bool WaitFor(StatusCode code) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return last_ && last_->code() == code; });
+  }
+  std::string message() {
+    const std::lock_guard lock(mutex_);
+    return last_ ? last_->message() : "";
+  }
+
+ private:
+  std::mutex mutex_;  // guards the next
+  std::condition_variable changed_;
+  std::optional<Status> last_;
+};
+
+GridLinkOptions Options() {
+  GridLinkOptions options;
+  options.facts.model = "m";
+  options.facts.identity = "right";
+  options.facts.url = "pergola://127.0.0.1:1";
+  options.facts.ffn = true;
+  options.facts.first_layer = 2;
+  options.facts.last_layer = 5;
+  options.facts.num_layers = 9;
+  options.facts.embed_scale = 1.5F;
+  options.load = [] { return service::GridLoad{3, 14, 1u << 20}; };
+  options.beat = std::chrono::milliseconds(5);
+  return options;
+}
+
+std::string Target(const GridListener& listener) {
+  return "127.0.0.1:" + std::to_string(listener.port());
+}
+
+TEST(GridLinkTest, JoinsBeatsAndLeaves) {
+  FakeRegistry registry;
+  const auto listener = GridListener::Start({}, registry);
+  ASSERT_TRUE(listener.ok()) << listener.status().ToString();
+  {
+    GridLink link(Target(**listener), Options());
+    ASSERT_TRUE(registry.WaitFor([&] { return registry.beats_ >= 3; }));
+    const std::lock_guard lock(registry.mutex_);
+    const service::GridMemberFacts& facts = registry.members_.begin()->second;
+    EXPECT_EQ(facts.url, "pergola://127.0.0.1:1");
+    EXPECT_TRUE(facts.ffn && !facts.embed && !facts.head);
+    EXPECT_EQ(facts.first_layer, 2);
+    EXPECT_EQ(facts.last_layer, 5);
+    EXPECT_EQ(facts.num_layers, 9);
+    EXPECT_EQ(facts.embed_scale, 1.5F);
+    EXPECT_EQ(registry.load_.in_flight, 3);
+    EXPECT_EQ(registry.load_.requests, 14u);
+  }
+  EXPECT_TRUE(registry.WaitFor([&] { return registry.members_.empty(); }));
+}
+
+TEST(GridLinkTest, JoinsAgainAfterAnEvictionAndARestart) {
+  FakeRegistry registry;
+  auto listener = GridListener::Start({}, registry);
+  ASSERT_TRUE(listener.ok());
+  const int port = (*listener)->port();
+  GridLink link(Target(**listener), Options());
+  ASSERT_TRUE(registry.WaitFor([&] { return registry.joined_ == 1; }));
+  registry.Evict();
+  ASSERT_TRUE(registry.WaitFor([&] { return registry.joined_ == 2; }));
+  listener->reset();
+  EXPECT_TRUE(registry.WaitFor([&] { return registry.members_.empty(); }));
+  listener = GridListener::Start({.host = "127.0.0.1", .port = port, .admits = {}}, registry);
+  ASSERT_TRUE(listener.ok()) << listener.status().ToString();
+  EXPECT_TRUE(registry.WaitFor([&] { return registry.joined_ >= 3; }));
+}
+
+TEST(GridLinkTest, TellsWhyItMayNotJoin) {
+  FakeRegistry registry;
+  const auto listener =
+      GridListener::Start({.host = "127.0.0.1",
+                           .port = 0,
+                           .admits = [](std::string_view text) { return text == "Bearer sesame"; }},
+                          registry);
+  ASSERT_TRUE(listener.ok());
+  Told keyless, wrong, right;
+  GridLinkOptions options = Options();
+  options.changed = keyless.Listener();
+  GridLink without_key(Target(**listener), options);
+  EXPECT_TRUE(keyless.WaitFor(StatusCode::kUnauthenticated));
+  options.key = "sesame";
+  options.changed = right.Listener();
+  GridLink with_key(Target(**listener), options);
+  EXPECT_TRUE(right.WaitFor(StatusCode::kOk));
+  options.facts.identity = "wrong";
+  options.changed = wrong.Listener();
+  GridLink other_model(Target(**listener), options);
+  EXPECT_TRUE(wrong.WaitFor(StatusCode::kFailedPrecondition));
+  EXPECT_NE(wrong.message().find("'right'"), std::string::npos) << wrong.message();
+}
+
+TEST(GridLinkTest, ManyJoinAndLeave) {
+  FakeRegistry registry;
+  const auto listener = GridListener::Start({}, registry);
+  ASSERT_TRUE(listener.ok());
+  constexpr size_t kLinks = 100;
+  std::vector<std::unique_ptr<GridLink>> links;
+  GridLinkOptions options = Options();
+  options.beat = std::chrono::seconds(1);
+  for (size_t i = 0; i < kLinks; ++i) {
+    links.push_back(std::make_unique<GridLink>(Target(**listener), options));
+  }
+  EXPECT_TRUE(registry.WaitFor([&] { return registry.members_.size() == kLinks; }));
+  links.clear();
+  EXPECT_TRUE(registry.WaitFor([&] { return registry.members_.empty(); }));
+  EXPECT_EQ(registry.joined_, kLinks);
+}
+
+TEST(GridLinkTest, StopsAtOnceWhenNobodyListens) {
+  FakeRegistry registry;
+  auto listener = GridListener::Start({}, registry);
+  ASSERT_TRUE(listener.ok());
+  const std::string target = Target(**listener);
+  listener->reset();
+  Told told;
+  GridLinkOptions options = Options();
+  options.changed = told.Listener();
+  GridLink link(target, options);
+  EXPECT_TRUE(told.WaitFor(StatusCode::kUnavailable));
+}
+
+}  // namespace
+}  // namespace pergola::rpc
