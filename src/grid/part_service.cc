@@ -7,6 +7,7 @@
 
 #include "engine/slicer.h"
 #include "engine/token_choice.h"
+#include "grid/json_text.h"
 #include "kernels/dequantise.h"
 #include "models/decoder_names.h"
 
@@ -18,15 +19,6 @@ using Clock = std::chrono::steady_clock;
 uint32_t MicrosecondsSince(Clock::time_point start) {
   return static_cast<uint32_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count());
-}
-
-std::string JsonText(std::string_view text) {
-  std::string out = "\"";
-  for (const char letter : text) {
-    if (letter == '"' || letter == '\\') out += '\\';
-    if (static_cast<unsigned char>(letter) >= 0x20) out += letter;
-  }
-  return out + "\"";
 }
 
 // Layers that lie in the files: a slice states them.

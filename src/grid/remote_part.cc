@@ -24,7 +24,14 @@ Status StatusOfErrorFrame(std::span<const std::byte> payload, const std::string&
                                 payload.size() - sizeof code));
 }
 
-// Another connection or server may do better.
+Status Differs(const std::string& endpoint, const char* what, std::string_view theirs,
+               std::string_view ours) {
+  return FailedPreconditionError(endpoint + ": its " + what + " is '" + std::string(theirs) +
+                                 "', this part's is '" + std::string(ours) + "'");
+}
+
+}  // namespace
+
 bool IsTransient(const Status& status) {
   switch (status.code()) {
     case StatusCode::kUnavailable:
@@ -37,14 +44,6 @@ bool IsTransient(const Status& status) {
       return false;
   }
 }
-
-Status Differs(const std::string& endpoint, const char* what, std::string_view theirs,
-               std::string_view ours) {
-  return FailedPreconditionError(endpoint + ": its " + what + " is '" + std::string(theirs) +
-                                 "', this part's is '" + std::string(ours) + "'");
-}
-
-}  // namespace
 
 Status RemotePart::Compare(std::string_view stats) {
   simdjson::dom::parser parser;
@@ -134,6 +133,7 @@ Status RemotePart::Call(std::string_view frame, uint64_t id, FrameHeader* header
   Status status = Send(frame);
   if (status.ok()) status = Receive(id, header, payload);
   if (status.ok() || !IsTransient(status)) return status;
+  if (status.code() == StatusCode::kDeadlineExceeded) return status;  // it would be as slow again
   PERGOLA_RETURN_IF_ERROR(Send(frame));
   return Receive(id, header, payload);
 }
@@ -256,9 +256,9 @@ Result<std::unique_ptr<RemoteEmbed>> RemoteEmbed::Connect(const std::string& end
                                                           const ExpectedPart& expected) {
   std::unique_ptr<RemoteEmbed> remote(new RemoteEmbed(endpoint, expected));
   PERGOLA_RETURN_IF_ERROR(remote->part_.Open());
-  if (remote->part_.mode() == "embed-service") return remote;
-  return FailedPreconditionError(endpoint + " is a " + remote->part_.mode() +
-                                 ", expected an embed-service");
+  const std::string& mode = remote->part_.mode();
+  if (mode == "embed-service" || mode == "router") return remote;
+  return FailedPreconditionError(endpoint + " is a " + mode + ", expected an embed-service");
 }
 
 FrameHeader RemoteEmbed::Header(FrameKind kind) {

@@ -27,6 +27,9 @@
 
 namespace pergola::grid {
 
+// Another connection or server may do better.
+bool IsTransient(const Status& status);
+
 // What a part must be; compared with its stats.
 struct ExpectedPart {
   std::string identity;
@@ -55,7 +58,7 @@ class RemotePart {
   Status Send(std::string_view frame);
   // The answer to the request `id`. An error frame becomes its Status.
   Status Receive(uint64_t id, FrameHeader* header, std::vector<std::byte>* payload);
-  // Send and Receive, once more on a new connection if the first is gone.
+  // Send and Receive, once more on a new connection if the first is gone or what came is damaged.
   Status Call(std::string_view frame, uint64_t id, FrameHeader* header,
               std::vector<std::byte>* payload);
 

@@ -1,0 +1,226 @@
+#include "grid/topology.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "grid/json_text.h"
+
+namespace pergola::grid {
+namespace {
+
+using service::GridMemberFacts;
+
+constexpr int64_t kMostLayers = 65536;
+constexpr int64_t kMostWidth = int64_t{1} << 20;
+constexpr size_t kMostText = 1000;
+
+bool IsIdentity(const std::string& text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+Status CheckFacts(const GridMemberFacts& facts) {
+  if (!IsIdentity(facts.identity)) {
+    return InvalidArgumentError("an identity has 64 hexadecimal digits");
+  }
+  if (facts.url.empty() ||
+      std::max({facts.url.size(), facts.model.size(), facts.numeric_class.size()}) > kMostText) {
+    return InvalidArgumentError("a member has a URL, and no text over " +
+                                std::to_string(kMostText) + " bytes");
+  }
+  if (!facts.embed && !facts.head && !facts.ffn) {
+    return InvalidArgumentError(facts.url + " states no capability: embed, head or ffn");
+  }
+  if (facts.num_layers < 1 || facts.num_layers > kMostLayers || facts.hidden_size < 1 ||
+      facts.hidden_size > kMostWidth) {
+    return InvalidArgumentError(facts.url + " states " + std::to_string(facts.num_layers) +
+                                " layers of width " + std::to_string(facts.hidden_size));
+  }
+  const bool range = facts.first_layer >= 0 && facts.first_layer <= facts.last_layer &&
+                     facts.last_layer < facts.num_layers;
+  if (!facts.ffn || range) return OkStatus();
+  return InvalidArgumentError(facts.url + " states layers " + std::to_string(facts.first_layer) +
+                              "-" + std::to_string(facts.last_layer) + " of " +
+                              std::to_string(facts.num_layers));
+}
+
+Status Differs(const GridMemberFacts& facts, const char* what, const std::string& theirs,
+               const std::string& ours) {
+  return FailedPreconditionError(facts.url + ": its " + what + " is '" + theirs +
+                                 "', this grid's is '" + ours + "'");
+}
+
+bool Answers(const GridMemberFacts& facts, FrameKind kind, int64_t layer) {
+  switch (kind) {
+    case FrameKind::kEmbed:
+      return facts.embed;
+    case FrameKind::kLogits:
+    case FrameKind::kTop:
+      return facts.head;
+    case FrameKind::kFfn:
+      return facts.ffn && facts.first_layer <= layer && layer <= facts.last_layer;
+    default:
+      return false;
+  }
+}
+
+bool Any(const MemberList& members, FrameKind kind, int64_t layer) {
+  return std::any_of(members.begin(), members.end(),
+                     [&](const MemberPtr& member) { return Answers(member->facts, kind, layer); });
+}
+
+std::string MissingOf(const MemberList& members) {
+  if (members.empty()) return "all: no server has joined";
+  std::string missing;
+  const auto add = [&](const std::string& what) {
+    missing += (missing.empty() ? "" : ", ") + what;
+  };
+  if (!Any(members, FrameKind::kEmbed, 0)) add("the embedding table");
+  if (!Any(members, FrameKind::kTop, 0)) add("the projection");
+  bool first = true;
+  for (int64_t layer = 0; layer < members.front()->facts.num_layers; ++layer) {
+    if (Any(members, FrameKind::kFfn, layer)) continue;
+    add((first ? "feed-forward layers " : "") + std::to_string(layer));
+    first = false;
+  }
+  return missing;
+}
+
+// Spreads successive numbers over all bits (splitmix64).
+uint64_t Scatter(uint64_t value) {
+  value += 0x9E3779B97F4A7C15;
+  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9;
+  value = (value ^ (value >> 27)) * 0x94D049BB133111EB;
+  return value ^ (value >> 31);
+}
+
+std::string MemberJson(Member& member) {
+  const GridMemberFacts& facts = member.facts;
+  std::string capabilities;
+  const auto add = [&](bool has, const char* name) {
+    if (has) capabilities += (capabilities.empty() ? "\"" : ",\"") + std::string(name) + "\"";
+  };
+  add(facts.embed, "embed");
+  add(facts.head, "head");
+  add(facts.ffn, "ffn");
+  std::string out = "{\"id\":" + std::to_string(member.id) + ",\"url\":" + JsonText(facts.url) +
+                    ",\"capabilities\":[" + capabilities + "]";
+  if (facts.ffn) {
+    out += ",\"layers\":[" + std::to_string(facts.first_layer) + "," +
+           std::to_string(facts.last_layer) + "]";
+  }
+  out += ",\"in_flight\":" + std::to_string(member.in_flight.load()) +
+         ",\"calls\":" + std::to_string(member.calls.load()) +
+         ",\"failures\":" + std::to_string(member.failures.load());
+  const std::lock_guard lock(member.mutex);
+  return out + ",\"load\":{\"in_flight\":" + std::to_string(member.load.in_flight) +
+         ",\"requests\":" + std::to_string(member.load.requests) +
+         ",\"memory_bytes\":" + std::to_string(member.load.memory_bytes) + "}}";
+}
+
+}  // namespace
+
+// Under the mutex.
+Status Topology::CheckSame(const GridMemberFacts& facts) const {
+  if (members_->empty()) return OkStatus();
+  const GridMemberFacts& ours = members_->front()->facts;
+  if (facts.identity != ours.identity) {
+    return Differs(facts, "identity", facts.identity, ours.identity);
+  }
+  if (facts.numeric_class != ours.numeric_class) {
+    return Differs(facts, "numeric class", facts.numeric_class, ours.numeric_class);
+  }
+  if (facts.num_layers == ours.num_layers && facts.hidden_size == ours.hidden_size &&
+      facts.vocab_size == ours.vocab_size) {
+    return OkStatus();
+  }
+  return InvalidArgumentError(facts.url + ": its sizes are not those of its identity");
+}
+
+Result<uint64_t> Topology::Add(const GridMemberFacts& facts) {
+  PERGOLA_RETURN_IF_ERROR(CheckFacts(facts));
+  const std::lock_guard lock(mutex_);
+  PERGOLA_RETURN_IF_ERROR(CheckSame(facts));
+  auto members = std::make_shared<MemberList>(*members_);
+  std::erase_if(*members, [&](const MemberPtr& each) { return each->facts.url == facts.url; });
+  if (members->size() >= options_.max_members) {
+    return ResourceExhaustedError("the grid has " + std::to_string(members->size()) +
+                                  " members, which is its limit");
+  }
+  auto member = std::make_shared<Member>(next_id_++, facts);
+  member->load.memory_bytes = facts.memory_bytes;
+  member->last_beat = std::chrono::steady_clock::now();
+  members->push_back(member);
+  members_ = std::move(members);
+  return member->id;
+}
+
+Status Topology::Beat(uint64_t id, const service::GridLoad& load) {
+  for (const MemberPtr& member : *members()) {
+    if (member->id != id) continue;
+    const std::lock_guard lock(member->mutex);
+    member->load = load;
+    member->last_beat = std::chrono::steady_clock::now();
+    return OkStatus();
+  }
+  return NotFoundError("member " + std::to_string(id) + " was evicted or replaced");
+}
+
+void Topology::Remove(uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  auto members = std::make_shared<MemberList>(*members_);
+  std::erase_if(*members, [&](const MemberPtr& each) { return each->id == id; });
+  members_ = std::move(members);
+}
+
+size_t Topology::Evict(SteadyTime now) {
+  const std::lock_guard lock(mutex_);
+  auto members = std::make_shared<MemberList>(*members_);
+  const size_t evicted = std::erase_if(*members, [&](const MemberPtr& each) {
+    const std::lock_guard member_lock(each->mutex);
+    return now - each->last_beat > options_.silence;
+  });
+  if (evicted > 0) members_ = std::move(members);
+  return evicted;
+}
+
+std::shared_ptr<const MemberList> Topology::members() const {
+  const std::lock_guard lock(mutex_);
+  return members_;
+}
+
+MemberPtr Topology::Pick(FrameKind kind, int64_t layer, std::span<const MemberPtr> tried) const {
+  const std::shared_ptr<const MemberList> all = members();
+  std::vector<const MemberPtr*> able;
+  for (const MemberPtr& member : *all) {
+    const bool new_one = std::find(tried.begin(), tried.end(), member) == tried.end();
+    if (new_one && Answers(member->facts, kind, layer)) able.push_back(&member);
+  }
+  if (able.empty()) return nullptr;
+  const uint64_t draw = Scatter(draws_.fetch_add(1, std::memory_order_relaxed));
+  const MemberPtr& a = *able[draw % able.size()];
+  const MemberPtr& b = *able[(draw >> 32) % able.size()];
+  return b->in_flight < a->in_flight ? b : a;
+}
+
+std::string Topology::Missing() const { return MissingOf(*members()); }
+
+std::string Topology::GridJson() const {
+  const std::shared_ptr<const MemberList> all = members();
+  const std::string missing = MissingOf(*all);
+  std::string out = "{";
+  if (!all->empty()) {
+    const GridMemberFacts& facts = all->front()->facts;
+    out += "\"model\":" + JsonText(facts.model) + ",\"identity\":" + JsonText(facts.identity) +
+           ",\"numeric_class\":" + JsonText(facts.numeric_class) +
+           ",\"num_layers\":" + std::to_string(facts.num_layers) + ",";
+  }
+  out += std::string("\"complete\":") + (missing.empty() ? "true" : "false") +
+         ",\"missing\":" + JsonText(missing) + ",\"members\":[";
+  for (const MemberPtr& member : *all) {
+    if (out.back() != '[') out += ',';
+    out += MemberJson(*member);
+  }
+  return out + "]}";
+}
+
+}  // namespace pergola::grid
