@@ -3,8 +3,8 @@
 #
 #   examples/split/run.sh [MODEL [PROMPT]]        PERGOLA names the binary (default: build/release/pergola)
 #
-# An embed server, two servers of feed-forward layers (the second of them twice), and a client that has only
-# attention. Prints the likeliest next tokens, whole and split, and where the time went.
+# An embed server, two servers of feed-forward layers (the second of them twice), a router that all of them join,
+# and a client that has only attention. Prints the likeliest next tokens, whole, split and through the router, and where the time went.
 set -eu
 
 pergola=${PERGOLA:-build/release/pergola}
@@ -23,9 +23,13 @@ trap stop EXIT INT TERM
 serve() {
   log=$folder/$1.log
   shift
-  "$pergola" serve --frame-port 0 "$@" 2>"$log" &
+  "$pergola" serve --frame-port 0 --join "$join" "$@" 2>"$log" &
   pids="$pids $!"
   until grep -q '^Ready' "$log"; do
+    kill -0 $! 2>/dev/null || { cat "$log" >&2; exit 1; }
+    sleep 0.1
+  done
+  until grep -q '^joined' "$log"; do
     kill -0 $! 2>/dev/null || { cat "$log" >&2; exit 1; }
     sleep 0.1
   done
@@ -38,6 +42,16 @@ layers=$(sed -n 's/.*"num_layers":\([0-9]*\).*/\1/p' "$folder/client/index.json"
 half=$((layers / 2))
 "$pergola" slice "$model" --part ffn --layers "0-$((half - 1))" -o "$folder/low"
 "$pergola" slice "$model" --part ffn --layers "$half-$((layers - 1))" -o "$folder/high"
+
+log=$folder/router.log
+"$pergola" router --port 0 --frame-port 0 --http-port 0 2>"$log" &
+pids="$pids $!"
+until grep -q 'grpc:' "$log"; do
+  kill -0 $! 2>/dev/null || { cat "$log" >&2; exit 1; }
+  sleep 0.1
+done
+grid=$(sed -n "s/^listening on \(pergola:.*\)/\1/p" "$log")
+join=$(sed -n "s,^listening on grpc://\(.*\),\1,p" "$log")
 
 serve embed --role embed --port 0 --model "$folder/embed"
 embed=$url
@@ -53,3 +67,5 @@ echo "-- whole"
 echo "-- split"
 "$pergola" predict --model "$folder/client" --attention-only --embed "$embed" --ffn "$ffn" --prompt "$prompt" \
   --max-tokens 16 --profile
+echo "-- through the router"
+"$pergola" predict --model "$folder/client" --attention-only --grid "$grid" --prompt "$prompt" --max-tokens 16 --profile

@@ -47,7 +47,7 @@ Result<std::unique_ptr<engine::LanguageModel>> OpenModel(const PredictFlags& fla
   options.ops.num_threads = flags.threads;
   options.max_positions = flags.context;
   if (flags.activations == "f32") options.activations = kernels::ActivationPrecision::kF32;
-  options.embeddings = options.head = flags.split.embed.empty();
+  options.embeddings = options.head = flags.split.local_embed();
   options.feed_forward = flags.split.local_ffn();
   return engine::LanguageModel::Load(location->path.string(), options);
 }
@@ -81,8 +81,14 @@ int Predict(const PredictFlags& flags) {
     std::fputs("pergola: predict needs --prompt or --input, not both\n", stderr);
     return kExitUsage;
   }
-  if (flags.split.attention_only && (flags.split.embed.empty() || flags.split.local_ffn())) {
-    std::fputs("pergola: --attention-only needs --embed, and --ffn or --shards\n", stderr);
+  if (flags.split.attention_only && (flags.split.local_embed() || flags.split.local_ffn())) {
+    std::fputs("pergola: --attention-only needs --grid, or --embed with --ffn or --shards\n",
+               stderr);
+    return kExitUsage;
+  }
+  if (!flags.split.grid.empty() &&
+      !(flags.split.embed.empty() && flags.split.ffn.empty() && flags.split.shards.empty())) {
+    std::fputs("pergola: --grid stands for --embed, --ffn and --shards: not both\n", stderr);
     return kExitUsage;
   }
   const auto input = OpenPrompts(flags);
@@ -165,6 +171,7 @@ void AddSplitFlags(CLI::App& command, SplitFlags& split) {
       ->delimiter(',');
   command.add_flag("--attention-only", split.attention_only,
                    "Compute nothing but attention here: --model is an attention or client slice");
+  command.add_option("--grid", split.grid, "Router that has all of these, pergola://host:port");
   command.add_option("--payload", split.payload, "Rows on the wire to --ffn: f32, bf16 or i8")
       ->check(CLI::IsMember({"f32", "bf16", "i8"}))
       ->capture_default_str();

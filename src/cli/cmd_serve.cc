@@ -65,6 +65,11 @@ void AddPartFlags(CLI::App& command, PartFlags& part) {
                   "Serve a part of a language model as frames: embed (table and logits) or ffn")
       ->check(CLI::IsMember({"embed", "ffn"}));
   command.add_option("--layers", part.layers, "With --role ffn: layers, first-last");
+  command.add_option("--join", part.join, "With --role: router to join, host:port of its --port");
+  command.add_option("--join-key-file", part.join_key_file,
+                     "With --join: file whose first line is the key");
+  command.add_option("--announce-host", part.announce,
+                     "With --join: host by which the router reaches this server (default: --host)");
   command.add_flag("--verify", part.verify, "With --role: check the checksums of a slice first");
   command.add_option("--frame-port", part.frame_port, "With --role: port of the frames (0: any)")
       ->check(CLI::Range(0, 65535))

@@ -43,6 +43,7 @@ int Main(int argc, char** argv) {
   AddServe(app, &run);
   AddServer(app, &run);
   AddGateway(app, &run);
+  AddRouter(app, &run);
   AddPredict(app, &run);
   AddSlice(app, &run);
   AddQuantize(app, &run);

@@ -28,6 +28,7 @@ void AddEmbed(CLI::App& app, Run* run);
 void AddServe(CLI::App& app, Run* run);
 void AddServer(CLI::App& app, Run* run);
 void AddGateway(CLI::App& app, Run* run);
+void AddRouter(CLI::App& app, Run* run);
 void AddPredict(CLI::App& app, Run* run);
 void AddSlice(CLI::App& app, Run* run);
 void AddQuantize(CLI::App& app, Run* run);

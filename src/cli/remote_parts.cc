@@ -25,6 +25,7 @@ Result<grid::FfnServer> ParseShard(const std::string& text) {
 
 Result<std::vector<grid::FfnServer>> FfnServers(const SplitFlags& flags) {
   std::vector<grid::FfnServer> servers(flags.ffn.begin(), flags.ffn.end());
+  if (!flags.grid.empty()) servers.emplace_back(flags.grid);
   for (const std::string& text : flags.shards) {
     PERGOLA_ASSIGN_OR_RETURN(grid::FfnServer server, ParseShard(text));
     servers.push_back(std::move(server));
@@ -37,14 +38,15 @@ Result<std::vector<grid::FfnServer>> FfnServers(const SplitFlags& flags) {
 Result<std::unique_ptr<RemoteParts>> RemoteParts::Connect(const SplitFlags& flags,
                                                           const engine::LanguageModel& model) {
   auto parts = std::make_unique<RemoteParts>();
-  if (flags.embed.empty() && flags.local_ffn()) return parts;
+  if (flags.local_embed() && flags.local_ffn()) return parts;
   grid::ExpectedPart expected;
   PERGOLA_ASSIGN_OR_RETURN(expected.identity, engine::IdentityOf(model.checkpoint()));
   expected.numeric_class = model.numeric_class();
   expected.hidden_size = model.config().hidden_size;
   expected.num_layers = model.config().num_layers;
-  if (!flags.embed.empty()) {
-    PERGOLA_ASSIGN_OR_RETURN(parts->embed_, grid::RemoteEmbed::Connect(flags.embed, expected));
+  if (!flags.local_embed()) {
+    const std::string& url = flags.grid.empty() ? flags.embed : flags.grid;
+    PERGOLA_ASSIGN_OR_RETURN(parts->embed_, grid::RemoteEmbed::Connect(url, expected));
   }
   if (!flags.local_ffn()) {
     PERGOLA_ASSIGN_OR_RETURN(const std::vector<grid::FfnServer> servers, FfnServers(flags));

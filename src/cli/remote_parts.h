@@ -14,10 +14,12 @@ struct SplitFlags {
   std::string embed;                // empty: here
   std::vector<std::string> ffn;     // URLs, each for the layers that it states
   std::vector<std::string> shards;  // "0-8=URL"
+  std::string grid;                 // URL of a router that stands for all these
   bool attention_only = false;
   std::string payload = "f32";
 
-  bool local_ffn() const { return ffn.empty() && shards.empty(); }
+  bool local_embed() const { return embed.empty() && grid.empty(); }
+  bool local_ffn() const { return ffn.empty() && shards.empty() && grid.empty(); }
 };
 
 // Thread-confined.

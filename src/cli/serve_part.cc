@@ -1,21 +1,26 @@
 #include "cli/serve_part.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "cli/command_line.h"
 #include "cli/layer_range.h"
 #include "cli/model_location.h"
 #include "cli/pull_display.h"
 #include "cli/status_exit.h"
+#include "core/process_memory.h"
 #include "core/signals.h"
 #include "formats/slice.h"
 #include "gateway/split_routes.h"
 #include "grid/frame_server.h"
 #include "grid/part_service.h"
 #include "hub/hub_config.h"
+#include "rpc/grid_link.h"
 
 namespace pergola::cli {
 namespace {
@@ -54,6 +59,58 @@ void PrintFacts(const grid::PartFacts& facts, const std::string& host, int port)
                facts.identity.c_str(), facts.numeric_class.c_str(), host.c_str(), port);
 }
 
+// Requests as heartbeats tell them.
+struct Load {
+  std::atomic<int64_t> in_flight = 0;
+  std::atomic<uint64_t> requests = 0;
+};
+
+service::GridMemberFacts MemberFacts(const grid::PartFacts& facts, std::string url) {
+  service::GridMemberFacts member;
+  member.model = facts.model;
+  member.identity = facts.identity;
+  member.numeric_class = facts.numeric_class;
+  member.url = std::move(url);
+  member.ffn = facts.layers.size() > 0;
+  member.embed = member.head = !member.ffn;
+  member.first_layer = facts.layers.first;
+  member.last_layer = facts.layers.last;
+  member.num_layers = facts.num_layers;
+  member.hidden_size = facts.hidden_size;
+  member.vocab_size = facts.vocab_size;
+  member.embed_scale = facts.embed_scale;
+  member.memory_bytes = static_cast<uint64_t>(ReadMemoryUse().resident_bytes);
+  return member;
+}
+
+// Null without --join.
+Result<std::unique_ptr<rpc::GridLink>> JoinGrid(const PartFlags& flags,
+                                                const grid::PartFacts& facts,
+                                                const std::string& url, const Load& load) {
+  if (flags.join.empty()) return std::unique_ptr<rpc::GridLink>();
+  rpc::GridLinkOptions options;
+  options.facts = MemberFacts(facts, url);
+  if (!flags.join_key_file.empty()) {
+    std::ifstream file(flags.join_key_file);
+    if (!std::getline(file, options.key) || options.key.empty()) {
+      return NotFoundError(flags.join_key_file + " has no key in its first line");
+    }
+  }
+  options.load = [&load] {
+    return service::GridLoad{load.in_flight, load.requests,
+                             static_cast<uint64_t>(ReadMemoryUse().resident_bytes)};
+  };
+  options.changed = [router = flags.join](const Status& status) {
+    if (status.ok()) {
+      std::fprintf(stderr, "joined %s\n", router.c_str());
+    } else {
+      std::fprintf(stderr, "pergola: not in the grid of %s: %s\n", router.c_str(),
+                   status.message().c_str());
+    }
+  };
+  return std::make_unique<rpc::GridLink>(flags.join, std::move(options));
+}
+
 }  // namespace
 
 int ServePart(const PartServerFlags& flags) {
@@ -62,10 +119,17 @@ int ServePart(const PartServerFlags& flags) {
   if (!part.ok()) return Fail(part.status());
   grid::PartService& service = **part;
   const std::string host = flags.http.hosts.empty() ? "127.0.0.1" : flags.http.hosts.front();
+  Load load;
   auto server = grid::FrameServer::Start(
       {.host = host, .port = flags.part.frame_port},
-      [&service](const grid::FrameHeader& request, std::span<const std::byte> payload,
-                 std::string* answer) { return service.Handle(request, payload, answer); });
+      [&service, &load](const grid::FrameHeader& request, std::span<const std::byte> payload,
+                        std::string* answer) {
+        ++load.in_flight;
+        Status status = service.Handle(request, payload, answer);
+        --load.in_flight;
+        ++load.requests;
+        return status;
+      });
   if (!server.ok()) return Fail(server.status());
   std::unique_ptr<gateway::HttpServer> http;
   if (flags.part.role == "embed") {
@@ -78,8 +142,13 @@ int ServePart(const PartServerFlags& flags) {
     }
   }
   PrintFacts(service.facts(), host, (*server)->port());
+  const std::string& announced = flags.part.announce.empty() ? host : flags.part.announce;
+  auto link = JoinGrid(flags.part, service.facts(),
+                       "pergola://" + announced + ":" + std::to_string((*server)->port()), load);
+  if (!link.ok()) return Fail(link.status());
   while (signals.Wait() == Signal::kReload) {
   }
+  link->reset();  // first: nothing new comes from the router
   if (http) http->Drain(std::chrono::seconds(5));
   return kExitOk;
 }

@@ -1,5 +1,5 @@
 // `pergola serve --role ...`: one part of a language model, answering frames, and an embed
-// part HTTP too.
+// part HTTP too. With --join it is a member of a grid.
 #pragma once
 
 #include <string>
@@ -9,10 +9,13 @@
 namespace pergola::cli {
 
 struct PartFlags {
-  std::string role;        // "embed" or "ffn"; empty: the whole model over HTTP
-  std::string layers;      // of ffn, "first-last"; empty: all in the files
-  int frame_port = 42667;  // 0: any free one
-  bool verify = false;     // read every byte of a slice first and compare its checksums
+  std::string role;           // "embed" or "ffn"; empty: the whole model over HTTP
+  std::string layers;         // of ffn, "first-last"; empty: all in the files
+  int frame_port = 42667;     // 0: any free one
+  std::string join;           // host:port of a router; empty: none
+  std::string join_key_file;  // its first line is the key; empty: none
+  std::string announce;       // host of the URL that the router is told; empty: the one listened on
+  bool verify = false;        // read every byte of a slice first and compare its checksums
 };
 
 struct PartServerFlags {

@@ -1,0 +1,151 @@
+#include <CLI/CLI.hpp>
+#include <condition_variable>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "cli/command_line.h"
+#include "cli/serve_flags.h"
+#include "cli/serving.h"
+#include "cli/status_exit.h"
+#include "gateway/auth.h"
+#include "gateway/grid_pages.h"
+#include "gateway/http_server.h"
+#include "grid/frame_server.h"
+#include "grid/router.h"
+#include "grid/topology.h"
+#include "rpc/grid_link.h"
+
+namespace pergola::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kEvictionPeriod{500};
+
+struct RouterFlags {
+  std::string host = "127.0.0.1";
+  int port = 42670;
+  int frame_port = 42671;
+  int http_port = 42672;
+  std::string join_key_file;
+  std::string api_key_file;
+  double drain_timeout_s = 5;
+};
+
+// Evicts silent members while it lives.
+class Evictions {
+ public:
+  explicit Evictions(grid::Topology& topology)
+      : thread_([this, &topology] {
+          std::unique_lock lock(mutex_);
+          while (!wake_.wait_for(lock, kEvictionPeriod, [this] { return stopping_; })) {
+            topology.Evict(std::chrono::steady_clock::now());
+          }
+        }) {}
+  ~Evictions() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;  // guards the next
+  bool stopping_ = false;
+  std::condition_variable wake_;
+  std::thread thread_;  // last: it uses what stands above
+};
+
+Result<std::unique_ptr<rpc::GridListener>> ListenForMembers(const RouterFlags& flags,
+                                                            const gateway::ApiKeys* keys,
+                                                            grid::Topology& topology) {
+  rpc::GridListenerOptions options;
+  options.host = flags.host;
+  options.port = flags.port;
+  if (keys != nullptr) {
+    options.admits = [keys](std::string_view authorization) {
+      return keys->Find(authorization).number >= 0;
+    };
+  }
+  return rpc::GridListener::Start(options, topology);
+}
+
+Result<std::unique_ptr<gateway::HttpServer>> ServePages(const RouterFlags& flags,
+                                                        const grid::Topology& topology) {
+  gateway::HttpServerOptions options;
+  options.hosts = {flags.host};
+  options.port = flags.http_port;
+  options.api_key_file = flags.api_key_file;
+  return gateway::HttpServer::Start(
+      std::move(options),
+      std::make_shared<gateway::GridPages>(topology, [&topology] { return topology.Missing(); }));
+}
+
+int RunRouter(const RouterFlags& flags) {
+  SignalWaiter signals;  // before any thread
+  std::unique_ptr<gateway::ApiKeys> keys;
+  if (!flags.join_key_file.empty()) {
+    auto loaded = gateway::ApiKeys::Load(flags.join_key_file);
+    if (!loaded.ok()) return Fail(loaded.status());
+    keys = std::move(*loaded);
+  }
+  grid::Topology topology;
+  grid::Router router(topology);
+  const Evictions evictions(topology);
+  auto frames = grid::FrameServer::Start(
+      {.host = flags.host, .port = flags.frame_port},
+      [&router](const grid::FrameHeader& request, std::span<const std::byte> payload,
+                std::string* answer) { return router.Handle(request, payload, answer); });
+  if (!frames.ok()) return Fail(frames.status());
+  auto pages = ServePages(flags, topology);
+  if (!pages.ok()) return Fail(pages.status());
+  auto members = ListenForMembers(flags, keys.get(), topology);
+  if (!members.ok()) return Fail(members.status());
+  Running running;
+  running.addresses = {"pergola://" + flags.host + ":" + std::to_string((*frames)->port()),
+                       (*pages)->addresses().front(),
+                       "grpc://" + flags.host + ":" + std::to_string((*members)->port())};
+  running.reload = [&] {
+    Status status = keys == nullptr ? OkStatus() : keys->Reload();
+    if (status.ok() && (*pages)->needs_keys()) status = (*pages)->ReloadKeys();
+    if (!status.ok()) std::fprintf(stderr, "pergola: keys stay: %s\n", status.message().c_str());
+  };
+  running.drain = [&](std::chrono::milliseconds timeout) {
+    const bool drained = (*pages)->Drain(timeout);
+    frames->reset();  // finishes what is in work
+    return drained;
+  };
+  return RunUntilStopped(signals, running, flags.drain_timeout_s);
+}
+
+void AddPort(CLI::App& command, const char* name, int& port, const char* help) {
+  command.add_option(name, port, help)->check(CLI::Range(0, 65535))->capture_default_str();
+}
+
+}  // namespace
+
+void AddRouter(CLI::App& app, Run* run) {
+  CLI::App* command =
+      app.add_subcommand("router", "One address for a language model split over servers");
+  command->footer(
+      "Servers of parts join with `pergola serve --role ... --join HOST:PORT`, clients ask with\n"
+      "`pergola predict --grid pergola://HOST:FRAME_PORT`. /v1/grid on the HTTP port shows who\n"
+      "has joined, /readyz answers 503 with what is missing. See docs/split.md.\n"
+      "  pergola router --host 127.0.0.1 --port 42670");
+  auto flags = std::make_shared<RouterFlags>();
+  command->add_option("--host", flags->host, "IPv4 address to listen on")->capture_default_str();
+  AddPort(*command, "--port", flags->port, "Where servers join, gRPC (0: any free one)");
+  AddPort(*command, "--frame-port", flags->frame_port, "Where clients ask, frames (0: any)");
+  AddPort(*command, "--http-port", flags->http_port, "Of /v1/grid, /healthz, /readyz (0: any)");
+  command->add_option("--join-key-file", flags->join_key_file,
+                      "Keys that servers may join with, one a line; reread on SIGHUP. Without: "
+                      "none needed");
+  command->add_option("--api-key-file", flags->api_key_file, "Keys of /v1/grid");
+  AddDrainFlag(*command, flags->drain_timeout_s);
+  CompleteServing(*command, run, [flags](const SetAgain&) { return RunRouter(*flags); });
+}
+
+}  // namespace pergola::cli

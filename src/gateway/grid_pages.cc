@@ -1,0 +1,100 @@
+#include "gateway/grid_pages.h"
+
+#include <utility>
+
+#include "gateway/failure.h"
+
+namespace pergola::gateway {
+namespace {
+
+// Static: what it shows it asks the router for, every second.
+constexpr char kPage[] = R"page(<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Pergola grid</title>
+<style>
+:root { color-scheme: light dark; }
+body { font: 16px/1.55 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 2rem 1.25rem; }
+table { border-collapse: collapse; width: 100%; }
+td, th { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #8884; }
+#missing { color: #c33; }
+</style>
+<h1>Grid</h1>
+<p id="model">asking the router ...</p>
+<p id="missing" role="status"></p>
+<table><thead><tr><th>server<th>parts<th>layers<th>in flight<th>calls<th>failures<th>memory</tr></thead>
+<tbody id="members"></tbody></table>
+<script>
+async function show() {
+  try {
+    const grid = await (await fetch("/v1/grid", {headers: {accept: "application/json"}})).json();
+    document.getElementById("model").textContent =
+        grid.model ? `${grid.model}, ${grid.num_layers} layers, ${grid.numeric_class}` : "";
+    document.getElementById("missing").textContent = grid.complete ? "" : `missing: ${grid.missing}`;
+    const rows = grid.members.map(member => {
+      const row = document.createElement("tr");
+      for (const text of [member.url, member.capabilities.join(" "), (member.layers || []).join("-"),
+                          member.in_flight, member.calls, member.failures,
+                          `${(member.load.memory_bytes / 1e6).toFixed(0)} MB`]) {
+        row.appendChild(document.createElement("td")).textContent = text;
+      }
+      return row;
+    });
+    document.getElementById("members").replaceChildren(...rows);
+  } catch (error) {
+    document.getElementById("missing").textContent = "the router does not answer";
+  }
+  setTimeout(show, 1000);
+}
+show();
+</script>
+</html>
+)page";
+
+}  // namespace
+
+GridPages::GridPages(const service::GridRegistry& registry, std::function<std::string()> missing)
+    : registry_(registry), missing_(std::move(missing)) {}
+
+HttpHandler::RouteCheck GridPages::Check(std::string_view method, std::string_view path) const {
+  RouteCheck check;
+  check.path_known = path == "/healthz" || path == "/readyz" || path == "/v1/grid";
+  if (!check.path_known) return check;
+  check.allow = "GET, HEAD";
+  check.method_allowed = method == "GET" || method == "HEAD";
+  check.needs_auth = path == "/v1/grid";
+  check.route = path;
+  return check;
+}
+
+HttpResponse GridPages::RenderError(std::string_view /*path*/, int status,
+                                    std::string_view message) const {
+  HttpResponse response;
+  response.status = status;
+  response.body = RenderErrorBody(
+      Envelope::kSplit, {.http_status = status, .message = message, .param = "", .code = ""});
+  return response;
+}
+
+void GridPages::Handle(HttpRequest request, HttpRespond respond) {
+  HttpResponse response;
+  if (request.path == "/v1/grid") {
+    const auto accept = request.header("accept");
+    const bool page = accept && accept->find("text/html") != std::string_view::npos;
+    if (page) response.content_type = "text/html; charset=utf-8";
+    response.headers.push_back({"cache-control", "no-store"});
+    response.headers.push_back({"vary", "Accept"});
+    response.body = page ? std::string(kPage) : registry_.GridJson();
+    return respond(std::move(response));
+  }
+  const std::string missing = request.path == "/healthz" ? "" : missing_();
+  if (missing.empty()) {
+    response.body = "{\"status\":\"ok\"}";
+  } else {
+    response = RenderError(request.path, 503, "no server has " + missing);
+  }
+  respond(std::move(response));
+}
+
+}  // namespace pergola::gateway
