@@ -1,8 +1,6 @@
 # Third-party libraries, each behind one interface target pergola_external_<NEED>. Names are Debian 12's
 # packages; Ubuntu 24.04's work too. scripts/install_dependencies.sh installs them.
 
-find_package(PkgConfig REQUIRED)
-
 function(pergola_external need)
   add_library(pergola_external_${need} INTERFACE)
   target_link_libraries(pergola_external_${need} INTERFACE ${ARGN})
@@ -11,10 +9,30 @@ endfunction()
 find_package(simdjson REQUIRED)
 pergola_external(JSON simdjson::simdjson)
 
-find_package(Boost 1.81 REQUIRED)
 find_package(OpenSSL REQUIRED)
-find_package(ZLIB REQUIRED)
 pergola_external(CRYPTO OpenSSL::Crypto)
+
+if(PERGOLA_TESTS AND CMAKE_CROSSCOMPILING)
+  # Debian has GoogleTest's source for this. Not the project's code: no warnings of ours.
+  find_path(PERGOLA_GTEST_SOURCE CMakeLists.txt PATHS /usr/src/googletest REQUIRED NO_DEFAULT_PATH
+            NO_CMAKE_FIND_ROOT_PATH)
+  set(INSTALL_GTEST OFF)
+  set(BUILD_GMOCK OFF)
+  add_subdirectory("${PERGOLA_GTEST_SOURCE}" "${CMAKE_BINARY_DIR}/googletest" EXCLUDE_FROM_ALL SYSTEM)
+  include(GoogleTest)
+elseif(PERGOLA_TESTS)
+  find_package(GTest REQUIRED)
+  find_package(benchmark REQUIRED)
+  include(GoogleTest)
+endif()
+
+if(PERGOLA_ENGINE_ONLY)
+  return()
+endif()
+
+find_package(PkgConfig REQUIRED)
+find_package(Boost 1.81 REQUIRED)
+find_package(ZLIB REQUIRED)
 pergola_external(HTTP Boost::boost OpenSSL::SSL OpenSSL::Crypto ZLIB::ZLIB)
 
 find_package(prometheus-cpp REQUIRED COMPONENTS core)
@@ -48,9 +66,3 @@ include(pergola_protos)
 pergola_protos(pergola/v1/embedding pergola/v1/grid tei/v1/tei)
 pergola_external(GRPC pergola_protos -Wl,--start-group ${grpc_archives} -Wl,--end-group OpenSSL::SSL
                  OpenSSL::Crypto ZLIB::ZLIB atomic ${CMAKE_DL_LIBS} rt)
-
-if(PERGOLA_TESTS)
-  find_package(GTest REQUIRED)
-  find_package(benchmark REQUIRED)
-  include(GoogleTest)
-endif()

@@ -15,6 +15,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 namespace pergola {
@@ -76,6 +78,19 @@ std::string DetectModelName() {
   if (begin == std::string::npos) return "x86-64";
   return name.substr(begin, name.find_last_not_of(' ') - begin + 1);
 }
+
+#elif defined(__aarch64__)
+
+// The operating system's word, under its own names (/proc/cpuinfo).
+std::vector<Feature> Detect() {
+  const unsigned long first = getauxval(AT_HWCAP), second = getauxval(AT_HWCAP2);
+  return {
+      {"asimd", (first & HWCAP_ASIMD) != 0},     {"asimdhp", (first & HWCAP_ASIMDHP) != 0},
+      {"asimddp", (first & HWCAP_ASIMDDP) != 0}, {"sve", (first & HWCAP_SVE) != 0},
+      {"i8mm", (second & HWCAP2_I8MM) != 0},     {"bf16", (second & HWCAP2_BF16) != 0},
+  };
+}
+std::string DetectModelName() { return "ARM64"; }
 
 #else
 

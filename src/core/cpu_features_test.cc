@@ -12,9 +12,14 @@ namespace {
 
 // The kernel's own list, as " name name ... "; empty where there is none.
 std::string KernelFlags() {
+#if defined(__aarch64__)
+  const std::string key = "Features";
+#else
+  const std::string key = "flags";
+#endif
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
-    if (line.rfind("flags", 0) == 0) return line.substr(line.find(':') + 1) + " ";
+    if (line.rfind(key, 0) == 0) return line.substr(line.find(':') + 1) + " ";
   }
   return "";
 }

@@ -8,30 +8,15 @@
 
 #include "core/cpu_features.h"
 #include "kernels/cpu/cpu_ops.h"
+#include "kernels/cpu/isa/tables.h"
 #include "kernels/reference_ops.h"
 
 namespace pergola::kernels {
 namespace {
 
-struct Entry {
-  std::string_view name;
-  std::string_view needs;         // CPU features, separated by one space
-  const cpu::KernelTable* table;  // null: the reference
-};
+using cpu::NamedTable;
 
-// Best first, plain last.
-constexpr Entry kEntries[] = {
-    {"avx512-bf16", "avx2 fma f16c avx512f avx512bw avx512dq avx512vl avx512vnni avx512bf16",
-     &cpu::kAvx512Bf16Table},
-    {"avx512-vnni", "avx2 fma f16c avx512f avx512bw avx512dq avx512vl avx512vnni",
-     &cpu::kAvx512VnniTable},
-    {"avx512", "avx2 fma f16c avx512f avx512bw avx512dq avx512vl", &cpu::kAvx512Table},
-    {"avx2", "avx2 fma f16c", &cpu::kAvx2Table},
-    {"scalar", "", &cpu::kScalarTable},
-    {"reference", "", nullptr},
-};
-
-std::unique_ptr<Ops> Make(const Entry& entry, int num_threads) {
+std::unique_ptr<Ops> Make(const NamedTable& entry, int num_threads) {
   if (entry.table == nullptr) return MakeReferenceOps(num_threads);
   return cpu::MakeCpuOps({entry.name, entry.table}, num_threads);
 }
@@ -49,7 +34,7 @@ std::string Declined(std::string_view features) {
 
 std::string KnownNames() {
   std::string names;
-  for (const Entry& entry : kEntries) {
+  for (const NamedTable& entry : cpu::kTables) {
     if (!names.empty()) names += ", ";
     names += entry.name;
   }
@@ -60,7 +45,7 @@ std::string KnownNames() {
 
 std::vector<KernelSet> ListKernelSets() {
   std::vector<KernelSet> sets;
-  for (const Entry& entry : kEntries) {
+  for (const NamedTable& entry : cpu::kTables) {
     std::string declined = Declined(entry.needs);
     const bool usable = declined.empty();
     sets.push_back({std::string(entry.name), usable, std::move(declined), entry.table});
@@ -81,7 +66,7 @@ Result<std::unique_ptr<Ops>> MakeOps(const OpsOptions& options) {
     if (forced != nullptr) wanted = forced;
     source = "PERGOLA_FORCE_ISA";
   }
-  for (const Entry& entry : kEntries) {
+  for (const NamedTable& entry : cpu::kTables) {
     if (!wanted.empty() && entry.name != wanted) continue;
     const std::string declined = Declined(entry.needs);
     if (declined.empty()) return Make(entry, num_threads);

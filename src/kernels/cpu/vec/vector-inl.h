@@ -1,6 +1,6 @@
-// What every kernel needs of a vector beyond scalar-inl.h, avx2-inl.h or avx512-inl.h, one of which
-// is included before: loads, stores, bits, and reductions whose tree is fixed by the lane count
-// alone.
+// What every kernel needs of a vector beyond scalar-inl.h, avx2-inl.h, avx512-inl.h or neon-inl.h,
+// one of which is included before: loads, stores, bits, and reductions whose tree is fixed by the
+// lane count alone.
 #pragma once
 
 #include <cstdint>
