@@ -1,15 +1,21 @@
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/command_line.h"
 #include "cli/embed_input.h"
 #include "cli/model_location.h"
+#include "cli/progress_bar.h"
 #include "cli/pull_display.h"
+#include "cli/record_pipeline.h"
 #include "cli/status_exit.h"
+#include "core/cpu_features.h"
+#include "formats/byte_sink.h"
 #include "formats/tensor_source.h"
 #include "hub/hub_config.h"
 #include "tokenizers/gguf_vocabulary.h"
@@ -26,7 +32,14 @@ struct TokenizeFlags {
   std::vector<std::string> inputs;
   std::string field;
   std::vector<std::string> texts;
+  std::string output = "-";
+  std::string format = "jsonl";
+  int threads = 0;
 };
+
+// Records that one worker takes at a time: some milliseconds of work.
+constexpr size_t kChunkRecords = 1024;
+constexpr int64_t kChunkBytes = 256 << 10;
 
 // A tokenizer.json itself, or what `--model` names everywhere.
 Result<std::unique_ptr<tokenizers::Tokenizer>> OpenTokenizer(const TokenizeFlags& flags) {
@@ -50,7 +63,7 @@ Result<std::unique_ptr<tokenizers::Tokenizer>> OpenTokenizer(const TokenizeFlags
 }
 
 void AppendLine(const tokenizers::Encoding& encoding, bool offsets, std::string* out) {
-  *out = "{\"ids\":[";
+  *out += "{\"ids\":[";
   for (size_t i = 0; i < encoding.ids.size(); ++i) {
     if (i > 0) *out += ',';
     *out += std::to_string(encoding.ids[i]);
@@ -68,40 +81,97 @@ void AppendLine(const tokenizers::Encoding& encoding, bool offsets, std::string*
   *out += "}\n";
 }
 
+// u32 number of ids, then the ids as u32, little-endian.
+void AppendPacked(const tokenizers::Encoding& encoding, std::string* out) {
+  const auto append = [&](uint32_t value) {
+    for (int shift = 0; shift < 32; shift += 8) *out += static_cast<char>(value >> shift & 0xff);
+  };
+  append(static_cast<uint32_t>(encoding.ids.size()));
+  for (const int32_t id : encoding.ids) append(static_cast<uint32_t>(id));
+}
+
+// What a worker makes of a chunk: the bytes to write, up to the first bad record.
+struct TokenizedChunk {
+  std::string bytes;
+  int64_t texts = 0;
+};
+
+void TokenizeChunk(const tokenizers::Tokenizer& tokenizer, const TokenizeFlags& flags,
+                   RecordChunk<TokenizedChunk>* chunk) {
+  tokenizers::EncodeOptions options;
+  options.add_special_tokens = !flags.no_special_tokens;
+  options.with_offsets = flags.offsets;
+  tokenizers::Encoding encoding;
+  for (const InputRecord& record : chunk->records) {
+    Status status = record.status;
+    if (status.ok()) status = tokenizer.Encode(record.text, options, &encoding);
+    if (!status.ok()) {
+      chunk->error = status.WithContext(record.where);
+      break;
+    }
+    if (flags.format == "u32") {
+      AppendPacked(encoding, &chunk->product.bytes);
+    } else {
+      AppendLine(encoding, flags.offsets, &chunk->product.bytes);
+    }
+    ++chunk->product.texts;
+  }
+  chunk->records.clear();
+}
+
+Status WriteTokens(const TokenizeFlags& flags, const tokenizers::Tokenizer& tokenizer,
+                   EmbedInput& input, const formats::ByteSink& sink) {
+  ProgressBar bar(stderr, "tokenize", ProgressUnit::kTexts);
+  int64_t texts = 0;
+  const Status status = RunRecordPipeline<TokenizedChunk>(
+      input,
+      {.workers = flags.threads > 0 ? flags.threads : UsableCores(),
+       .chunk_records = kChunkRecords,
+       .chunk_bytes = kChunkBytes},
+      [&](RecordChunk<TokenizedChunk>* chunk) { TokenizeChunk(tokenizer, flags, chunk); },
+      [&](const RecordChunk<TokenizedChunk>& chunk) -> Status {
+        PERGOLA_RETURN_IF_ERROR(sink(chunk.product.bytes));
+        texts += chunk.product.texts;
+        const int64_t total = input.total_bytes();
+        bar.Update(
+            texts, 0,
+            total > 0 ? static_cast<double>(chunk.input_bytes) / static_cast<double>(total) : -1);
+        return chunk.error;
+      });
+  bar.Finish();
+  return status;
+}
+
+Result<std::unique_ptr<EmbedInput>> OpenInput(const TokenizeFlags& flags) {
+  if (flags.inputs.empty()) return MakeArgumentInput(flags.texts);
+  EmbedInputOptions options;
+  options.field = flags.field;
+  return OpenEmbedInput(flags.inputs, options);
+}
+
 int Tokenize(const TokenizeFlags& flags) {
   if (flags.inputs.empty() == flags.texts.empty()) {
     std::fputs("pergola: tokenize needs texts or --input, not both\n", stderr);
     return kExitUsage;
   }
+  if (flags.offsets && flags.format == "u32") {
+    std::fputs("pergola: --format u32 has no --offsets\n", stderr);
+    return kExitUsage;
+  }
   const auto tokenizer = OpenTokenizer(flags);
   if (!tokenizer.ok()) return Fail(tokenizer.status());
-  std::unique_ptr<EmbedInput> input;
-  if (flags.inputs.empty()) {
-    input = MakeArgumentInput(flags.texts);
-  } else {
-    EmbedInputOptions options;
-    options.field = flags.field;
-    auto opened = OpenEmbedInput(flags.inputs, options);
-    if (!opened.ok()) return Fail(opened.status());
-    input = std::move(*opened);
-  }
-  tokenizers::EncodeOptions options;
-  options.add_special_tokens = !flags.no_special_tokens;
-  options.with_offsets = flags.offsets;
-  tokenizers::Encoding encoding;
-  InputRecord record;
-  std::string line;
-  for (;;) {
-    const Result<bool> more = input->Next(&record);
-    if (!more.ok()) return Fail(more.status());
-    if (!*more) break;
-    Status status = record.status;
-    if (status.ok()) status = (*tokenizer)->Encode(record.text, options, &encoding);
-    if (!status.ok()) return Fail(status.WithContext(record.where));
-    AppendLine(encoding, flags.offsets, &line);
-    if (std::fwrite(line.data(), 1, line.size(), stdout) != line.size()) break;  // Main says why
-  }
-  return kExitOk;
+  const auto input = OpenInput(flags);
+  if (!input.ok()) return Fail(input.status());
+  const auto emit = [&](const formats::ByteSink& sink) {
+    return WriteTokens(flags, **tokenizer, **input, sink);
+  };
+  const Status status = flags.output == "-" ? emit([](std::string_view bytes) {
+    const bool whole = std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size();
+    return whole ? OkStatus() : CancelledError("");  // Main says why
+  })
+                                            : formats::WriteFileWhole(flags.output, emit);
+  if (status.ok() || std::ferror(stdout) != 0) return kExitOk;
+  return Fail(status);
 }
 
 }  // namespace
@@ -111,7 +181,8 @@ void AddTokenize(CLI::App& app, Run* run) {
   command->footer(
       "One JSON line per text: {\"ids\":[...]}; with --offsets also the half-open byte range of "
       "the\n"
-      "text that each token stands for. Nothing is truncated. A bad line ends the run.\n\n"
+      "text that each token stands for. Nothing is truncated. A bad line ends the run.\n"
+      "--format u32: for each text the number of its ids, then the ids, little-endian.\n\n"
       "  pergola tokenize --model all-MiniLM-L6-v2 'hello world'\n"
       "  pergola tokenize --model embeddinggemma --input texts.jsonl --field text --offsets\n"
       "  printf 'one\\ntwo\\n' | pergola tokenize --input -");
@@ -123,6 +194,13 @@ void AddTokenize(CLI::App& app, Run* run) {
       ->capture_default_str();
   command->add_option("-i,--input", flags->inputs, "File of lines or JSON lines; - is stdin");
   command->add_option("--field", flags->field, "Member of a JSON line that holds the text");
+  command->add_option("-o,--output", flags->output,
+                      "File; it appears when it is complete (stdout)");
+  command->add_option("--format", flags->format, "jsonl or u32")
+      ->check(CLI::IsMember({"jsonl", "u32"}))
+      ->capture_default_str();
+  command->add_option("--threads", flags->threads, "Texts tokenised at a time (all cores)")
+      ->check(CLI::Range(1, 1024));
   command->add_flag("--no-special-tokens", flags->no_special_tokens,
                     "Leave out what the model adds around a text");
   command->add_flag("--offsets", flags->offsets, "Also print where each token comes from");

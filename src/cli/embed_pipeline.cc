@@ -1,47 +1,15 @@
 #include "cli/embed_pipeline.h"
 
-#include <optional>
-#include <thread>
+#include <utility>
 
-#include "cli/ordered_queue.h"
+#include "cli/record_pipeline.h"
 
 namespace pergola::cli {
 namespace {
 
-// Records on their way. After Compute, `values` holds a row for each record that is OK, in order,
-// and the texts are gone.
-struct Chunk {
-  int64_t sequence = 0;
-  std::vector<InputRecord> records;
-  int64_t input_bytes = 0;  // position in the input behind the last record
-  Status error;             // of the input, or of the embedder
-  EmbeddedTexts embedded;
-};
-
-using Queue = OrderedQueue<Chunk>;
-
-// Chunks are closed by size, so that they fill a batch and a slow model still shows progress.
-void ReadChunks(EmbedInput& input, const EmbedPipelineOptions& options, Queue* queue) {
-  bool more = true;
-  for (int64_t sequence = 0; more; ++sequence) {
-    Chunk chunk;
-    chunk.sequence = sequence;
-    int64_t text_bytes = 0;
-    while (chunk.records.size() < options.chunk_texts && text_bytes < options.chunk_bytes) {
-      InputRecord record;
-      const Result<bool> next = input.Next(&record);
-      more = next.ok() && *next;
-      if (!next.ok()) chunk.error = next.status();
-      if (!more) break;
-      if (record.index < options.first_record) continue;
-      text_bytes += static_cast<int64_t>(record.text.size());
-      chunk.records.push_back(std::move(record));
-    }
-    chunk.input_bytes = input.read_bytes();
-    if (!queue->Push(sequence, std::move(chunk))) return;
-  }
-  queue->Close();
-}
+// After Compute, the product holds a row for each record that is OK, in order, and the texts are
+// gone.
+using Chunk = RecordChunk<EmbeddedTexts>;
 
 // Embeds texts[begin, end). If one cannot be embedded, halves until it is found; its status says
 // why.
@@ -74,7 +42,7 @@ void Compute(const TextEmbedder& embedder, Chunk* chunk) {
     owners.push_back(i);
   }
   std::vector<Status> statuses(texts.size());
-  const Status status = EmbedRange(embedder, texts, 0, &statuses, &chunk->embedded);
+  const Status status = EmbedRange(embedder, texts, 0, &statuses, &chunk->product);
   if (!status.ok()) {
     // None of the chunk is written.
     chunk->error = status;
@@ -95,14 +63,14 @@ Status WriteChunk(const Chunk& chunk, const TextEmbedder& embedder, const EmbedH
       if (hooks.on_bad) hooks.on_bad(record);
       ++totals->skipped;
     } else {
-      writer->Append(record.index, {chunk.embedded.values.data() + row * width, width});
+      writer->Append(record.index, {chunk.product.values.data() + row * width, width});
       ++row;
       ++totals->rows;
     }
     totals->records = record.index + 1;
   }
-  totals->tokens += chunk.embedded.tokens;
-  totals->truncated += chunk.embedded.truncated;
+  totals->tokens += chunk.product.tokens;
+  totals->truncated += chunk.product.truncated;
   totals->input_bytes = chunk.input_bytes;
   return chunk.error;
 }
@@ -113,37 +81,20 @@ Status RunEmbedPipeline(EmbedInput& input, const TextEmbedder& embedder, RowWrit
                         const EmbedPipelineOptions& options, const EmbedHooks& hooks,
                         EmbedTotals* totals) {
   totals->records = options.first_record;
-  Queue read(options.workers + 2);
-  Queue computed(options.workers + 2);
-  std::thread reader([&] { ReadChunks(input, options, &read); });
-  std::vector<std::thread> workers;
-  for (int i = 0; i < options.workers; ++i) {
-    workers.emplace_back([&] {
-      while (std::optional<Chunk> chunk = read.Pop()) {
-        Compute(embedder, &*chunk);
-        const int64_t sequence = chunk->sequence;
-        if (!computed.Push(sequence, std::move(*chunk))) return;
-      }
-    });
-  }
-  std::thread closer([&] {
-    for (std::thread& worker : workers) worker.join();
-    computed.Close();
-  });
-  Status status;
-  while (std::optional<Chunk> chunk = computed.Pop()) {
-    status = WriteChunk(*chunk, embedder, hooks, options.skip_bad, &writer, totals);
-    const Status flushed = writer.Flush();
-    if (status.ok()) status = flushed;
-    if (status.ok() && hooks.on_chunk) status = hooks.on_chunk(*totals);
-    if (!status.ok()) break;
-  }
-  input.Stop();
-  read.Cancel();
-  computed.Cancel();
-  reader.join();
-  closer.join();
-  return status;
+  // Chunks are closed by size, so that they fill a batch and a slow model still shows progress.
+  const RecordPipelineOptions pipeline{.workers = options.workers,
+                                       .chunk_records = options.chunk_texts,
+                                       .chunk_bytes = options.chunk_bytes,
+                                       .first_record = options.first_record};
+  return RunRecordPipeline<EmbeddedTexts>(
+      input, pipeline, [&](Chunk* chunk) { Compute(embedder, chunk); },
+      [&](const Chunk& chunk) {
+        Status status = WriteChunk(chunk, embedder, hooks, options.skip_bad, &writer, totals);
+        const Status flushed = writer.Flush();
+        if (status.ok()) status = flushed;
+        if (status.ok() && hooks.on_chunk) status = hooks.on_chunk(*totals);
+        return status;
+      });
 }
 
 }  // namespace pergola::cli

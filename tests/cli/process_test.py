@@ -131,6 +131,40 @@ class ProcessTest(unittest.TestCase):
         process.stderr.close()
         self.assertEqual(process.wait(60), EXIT_UNAVAILABLE)
 
+    def test_bulk_tokenize_keeps_the_order_on_any_number_of_threads(self):
+        texts = self.folder / "texts.txt"
+        lines = [f"text {i} " + "and more " * (i % 7) for i in range(5000)]
+        texts.write_text("\n".join(lines) + "\n")
+        one = self.run_it("tokenize", "--model", MODEL, "--input", texts, "--threads", "1").stdout
+        self.assertEqual(len(one.splitlines()), len(lines))
+        self.assertEqual(self.run_it("tokenize", "--model", MODEL, "--input", texts, "--threads", "4").stdout, one)
+        few = self.run_it("tokenize", "--model", MODEL, *lines[1000:1003]).stdout
+        self.assertEqual(one.splitlines()[1000:1003], few.splitlines())
+        packed = self.folder / "ids.u32"
+        result = self.run_it("tokenize", "--model", MODEL, "--input", texts, "--format", "u32", "-o", packed)
+        self.assertEqual(result.returncode, EXIT_OK)
+        values = memoryview(packed.read_bytes()).cast("I")
+        at = 0
+        for line in one.splitlines():
+            ids = json.loads(line)["ids"]
+            self.assertEqual(values[at], len(ids))
+            self.assertEqual(list(values[at + 1:at + 1 + len(ids)]), ids)
+            at += 1 + len(ids)
+        self.assertEqual(at, len(values))
+
+    def test_bulk_tokenize_stops_at_a_bad_line(self):
+        texts = self.folder / "texts.jsonl"
+        texts.write_text('{"text": "good"}\n' * 3000 + "{bad\n" + '{"text": "good"}\n' * 3000)
+        output = self.folder / "ids.jsonl"
+        result = self.run_it("tokenize", "--model", MODEL, "--input", texts, "-o", output)
+        self.assertEqual(result.returncode, EXIT_FAILURE)
+        self.assertIn("texts.jsonl:3001", result.stderr)
+        self.assertFalse(output.exists())
+        result = self.run_it("tokenize", "--model", MODEL, "--input", texts)
+        self.assertEqual(len(result.stdout.splitlines()), 3000)
+        self.assertEqual(self.run_it("tokenize", "--model", MODEL, "--format", "u32", "--offsets", "a").returncode,
+                         EXIT_USAGE)
+
     def test_an_unknown_command_is_named(self):
         result = self.run_it("embedd")
         self.assertEqual(result.returncode, EXIT_USAGE)
