@@ -109,6 +109,11 @@ void TellNotReady(const Status& status, HttpFront& front, std::string* told) {
 }
 
 int RunGateway(const GatewayFlags& flags, const SetAgain& set_again) {
+  // Not required() of the parser: that would look before the configuration file is read.
+  if (flags.backends.empty()) {
+    std::fprintf(stderr, "pergola: --backend is required\n");
+    return kExitUsage;
+  }
   ReturnLargeBlocks();
   SignalWaiter signals;  // before any thread
   HttpFront front = MakeFront("pergola-gateway", flags.http);
@@ -144,8 +149,7 @@ void AddBackendFlags(CLI::App& command, GatewayFlags& flags) {
       .add_option("--backend", flags.backends,
                   "Servers that compute, all of the same models: host:port each, or\n"
                   "dns:///name:port for one at each address of the name")
-      ->delimiter(',')
-      ->required();
+      ->delimiter(',');
   AddSecondsFlag(command, "--stall-timeout", flags.stall_timeout_s, 0.1,
                  "Seconds without any answer after which a backend with open work is given up");
   command.add_option("--backend-ca", flags.backend_ca_file,

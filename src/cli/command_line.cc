@@ -56,6 +56,7 @@ int Main(int argc, char** argv) {
   AddBench(app, &run);
   AddCompare(app, &run);
   AddEval(app, &run);
+  AddService(app, &run);
   AddVersion(app, &run);
   std::signal(SIGPIPE, SIG_IGN);  // seen as an error of the write
   if (IsUnknownCommand(app, argc, argv)) {

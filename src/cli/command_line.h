@@ -41,6 +41,7 @@ void AddBench(CLI::App& app, Run* run);
 void AddCompare(CLI::App& app, Run* run);
 void AddEval(CLI::App& app, Run* run);
 void AddCompletion(CLI::App& app, Run* run);
+void AddService(CLI::App& app, Run* run);
 void AddVersion(CLI::App& app, Run* run);
 
 }  // namespace pergola::cli

@@ -86,7 +86,9 @@ std::string Bash(const std::vector<CommandWords>& commands) {
          "    return\n"
          "  fi\n"
          "  case $command:$previous in\n"
-         "    *:--model|*:-m|pull:pull|models:rm) words=$models ;;\n" +
+         "    *:--model|*:-m|pull:pull|models:rm) words=$models ;;\n"
+         "    service:service) words=install ;;\n"
+         "    service:install) words='serve server gateway' ;;\n" +
          values +
          "  esac\n"
          "  case $command in\n" +
