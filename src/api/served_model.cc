@@ -1,5 +1,6 @@
 #include "api/served_model.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "api/text_side.h"
@@ -55,6 +56,49 @@ service::ModelInfo MakeInfo(std::string id, const engine::Model& model) {
   return info;
 }
 
+// Everything that decides the bits of a row beside its key. Files may change under the same name,
+// size and time, so a forward pass has its say: of tokens from all over the vocabulary.
+Result<std::string> IdentityOf(const service::ModelInfo& info, scheduler::Scheduler& scheduler) {
+  constexpr int64_t kProbeTokens = 8;
+  service::InferenceRequest probe;
+  probe.outputs = {};
+  for (const OutputKind kind : kOutputKinds) {
+    if (info.has(kind)) probe.outputs.Add(kind);
+  }
+  Sequence sequence;
+  for (int64_t index = 0; index < std::min(kProbeTokens, info.max_tokens); ++index) {
+    sequence.ids.push_back(
+        static_cast<int32_t>(info.vocab_size * (2 * index + 1) / (2 * kProbeTokens)));
+  }
+  probe.sequences = {sequence};
+  PERGOLA_ASSIGN_OR_RETURN(const service::InferenceOutput output,
+                           scheduler.RunBlocking(std::move(probe)));
+  std::string identity = info.architecture + "\n" + info.numeric_class + "\n" + info.quantisation +
+                         "\n" + info.pooling + "\n" + std::to_string(info.parameters) +
+                         " parameters, " + std::to_string(info.weight_bytes) + " bytes, of " +
+                         std::to_string(info.modified_unix_seconds) + "\n";
+  for (const service::Rows& rows : output.sequences[0]->by_kind) {
+    identity.append(reinterpret_cast<const char*>(rows.values.data()),
+                    rows.values.size() * sizeof(float));
+  }
+  return identity;
+}
+
+Status OpenCacheFile(const ServedModelOptions& options, const service::ModelInfo& info,
+                     scheduler::Scheduler* scheduler) {
+  scheduler::ResultFileOptions file;
+  file.path = options.cache_file;
+  PERGOLA_ASSIGN_OR_RETURN(file.identity, IdentityOf(info, *scheduler));
+  file.max_bytes = options.cache_file_bytes;
+  file.tell = options.tell;
+  const auto take = [scheduler](const scheduler::SequenceKey& key, scheduler::StoredOutput output) {
+    scheduler->Remember(key, std::move(output));
+  };
+  PERGOLA_ASSIGN_OR_RETURN(auto opened, scheduler::ResultFile::Open(std::move(file), take));
+  scheduler->KeepResultsIn(std::move(opened));
+  return OkStatus();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ServedModel>> ServedModel::Open(std::string id, const std::string& path,
@@ -72,6 +116,9 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Open(std::string id, const std
                            MakeText(model.tokenizer(), model.pipeline(), served->info_));
   served->scheduler_ = std::make_shared<scheduler::Scheduler>(
       served->info_, std::make_unique<engine::LocalRunner>(model), options.scheduler);
+  if (!options.cache_file.empty()) {
+    PERGOLA_RETURN_IF_ERROR(OpenCacheFile(options, served->info_, served->scheduler_.get()));
+  }
   return served;
 }
 

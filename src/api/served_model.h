@@ -7,6 +7,8 @@
 // server all start here.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,12 +23,18 @@ namespace pergola::api {
 struct ServedModelOptions {
   engine::ModelOptions model;
   scheduler::SchedulerOptions scheduler;
+  // Keeps rows over restarts in this file (scheduler/result_file.h); empty: none.
+  std::string cache_file;
+  int64_t cache_file_bytes = int64_t{1} << 30;
+  // Told what a log should hold about the file, on any thread.
+  std::function<void(const std::string&)> tell = [](const std::string&) {};
 };
 
 // Thread-safe once open.
 class ServedModel {
  public:
-  // `id`: what users call it. Errors are those of engine::Model::Load.
+  // `id`: what users call it. Errors are those of engine::Model::Load
+  // and, with a cache file, of scheduler::ResultFile::Open.
   static Result<std::unique_ptr<ServedModel>> Open(std::string id, const std::string& path,
                                                    const ServedModelOptions& options);
 

@@ -112,6 +112,11 @@ api::ServedModelOptions ServedOptions(const EngineFlags& engine) {
   }
   options.scheduler.cache_bytes = static_cast<size_t>(engine.cache_mib) << 20;
   options.scheduler.single_flight = engine.cache_mib > 0;
+  options.cache_file = engine.cache_file;
+  options.cache_file_bytes = engine.cache_file_mib << 20;
+  options.tell = [](const std::string& line) {
+    std::fprintf(stderr, "cache file %s\n", line.c_str());
+  };
   options.scheduler.max_queued_tokens = engine.max_queued_tokens;
   options.scheduler.max_promised_bytes = engine.max_promised_mib << 20;
   return options;
@@ -171,6 +176,11 @@ void AddEngineFlags(CLI::App& command, EngineFlags& flags) {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20));
   command.add_option("--cache-mib", flags.cache_mib, "Memory for finished rows (0: no cache)")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20));
+  command.add_option("--cache-file", flags.cache_file,
+                     "Keep finished rows over restarts in this file (one model)");
+  command.add_option("--cache-file-mib", flags.cache_file_mib, "Most that the file may grow to")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
   command
       .add_option("--max-queued-tokens", flags.max_queued_tokens,
                   "Beyond, requests are refused (429)")

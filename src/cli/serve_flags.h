@@ -37,6 +37,8 @@ struct EngineFlags {
   std::string weights = "auto";
   int64_t step_tokens = 0;
   int64_t cache_mib = 64;
+  std::string cache_file;
+  int64_t cache_file_mib = 1024;
   int64_t max_queued_tokens = 1 << 20;
   int64_t max_promised_mib = 2048;
 };

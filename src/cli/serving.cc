@@ -87,6 +87,9 @@ Result<std::vector<std::unique_ptr<api::ServedModel>>> OpenModels(SignalWaiter& 
   const StopWhileLoading stop(signals);
   const api::ServedModelOptions options = ServedOptions(flags.engine);
   PERGOLA_ASSIGN_OR_RETURN(const std::vector<ModelLocation> locations, LocateModels(flags.model));
+  if (!options.cache_file.empty() && locations.size() > 1) {
+    return InvalidArgumentError("--cache-file is for one model");
+  }
   std::vector<std::unique_ptr<api::ServedModel>> models;
   for (const ModelLocation& location : locations) {
     Result<std::unique_ptr<api::ServedModel>> model =

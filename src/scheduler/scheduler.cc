@@ -105,6 +105,16 @@ Scheduler::~Scheduler() {
   blocking_done_.wait(lock, [this] { return blocking_callers_ == 0; });
 }
 
+void Scheduler::KeepResultsIn(std::unique_ptr<ResultFile> file) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  result_file_ = std::move(file);
+}
+
+void Scheduler::Remember(const SequenceKey& key, StoredOutput output) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  cache_.Put(key, std::move(output));
+}
+
 void Scheduler::StopAccepting() {
   const std::lock_guard<std::mutex> lock(mutex_);
   accepting_ = false;
@@ -355,7 +365,10 @@ void Scheduler::Complete(const std::vector<WorkPtr>& batch,
     Work& work = *batch[index];
     in_flight_.erase(work.key);
     const Result<OutputPtr> result = TakeOutput(work, index, outputs);
-    if (result.ok()) cache_.Put(work.key, *result);
+    if (result.ok()) {
+      cache_.Put(work.key, *result);
+      if (result_file_ != nullptr) result_file_->Append(work.key, *result);
+    }
     for (Waiter& waiter : work.waiters) {
       waiter.request->output.inference_time += inference_time * work.tokens() / batch_tokens;
       FinishSequence(waiter, result, finished);
@@ -456,6 +469,11 @@ std::vector<service::MetricSample> Scheduler::Metrics() const {
                      static_cast<double>(sequences_run_),
                      {kBatchBounds.begin(), kBatchBounds.end()},
                      {batch_counts_.begin(), batch_counts_.end()}});
+  if (result_file_ != nullptr) {
+    for (service::MetricSample& sample : result_file_->Metrics()) {
+      samples.push_back(std::move(sample));
+    }
+  }
   return samples;
 }
 

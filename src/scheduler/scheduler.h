@@ -30,6 +30,7 @@
 #include "scheduler/batching_policy.h"
 #include "scheduler/fair_order.h"
 #include "scheduler/result_cache.h"
+#include "scheduler/result_file.h"
 #include "service/inference_service.h"
 #include "service/metric_sample.h"
 #include "service/promised_bytes.h"
@@ -64,6 +65,11 @@ class Scheduler : public service::InferenceService {
 
   // Refuses new requests with UNAVAILABLE from now on. Idempotent.
   void StopAccepting();
+
+  // What is computed from now on is also appended to `file`, whose metrics join these.
+  void KeepResultsIn(std::unique_ptr<ResultFile> file);
+  // Answers `key` from the cache as if it had been computed here.
+  void Remember(const SequenceKey& key, StoredOutput output);
 
   std::vector<service::MetricSample> Metrics() const;
 
@@ -117,6 +123,7 @@ class Scheduler : public service::InferenceService {
   // Waiting or running work by key, for single flight.
   std::unordered_map<SequenceKey, WorkPtr, SequenceKeyHash> in_flight_;
   ResultCache cache_;
+  std::unique_ptr<ResultFile> result_file_;  // may be null
   int64_t queued_tokens_ = 0;
   service::PromisedBytes promised_;
   int64_t blocking_callers_ = 0;

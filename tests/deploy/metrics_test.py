@@ -68,7 +68,8 @@ class MetricsTest(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         keys = pathlib.Path(folder.name) / "keys"
         keys.write_text("a-key-of-this-test requests_per_minute=1\n")
-        group = tier.Tier(PERGOLA, MODEL, 1, server=("--status-port", "0", *otlp),
+        group = tier.Tier(PERGOLA, MODEL, 1,
+                          server=("--status-port", "0", "--cache-file", f"{folder.name}/results", *otlp),
                           gateway=("--api-key-file", str(keys), "--open-metrics", "--hedge-after-ms", "1000", *otlp))
         cls.addClassCleanup(group.close)
         for _ in range(2):  # the second is over the key's limit
