@@ -74,12 +74,13 @@ TEST_P(EqualityTest, Linear) {
   const int64_t rows = GetParam() == "reference" ? 20 : 120;  // it is slow, and plain
   struct Kind {
     DType dtype;
-    bool feed_forward;
+    bool feed_forward = false;
+    WeightType computed = WeightType::kAsIs;
   };
-  for (const auto [dtype, feed_forward] :
-       {Kind{DType::kF32, false}, Kind{DType::kF16, false}, Kind{DType::kBF16, false},
-        Kind{DType::kQ8_0, false}, Kind{DType::kQ4_0, false}, Kind{DType::kQ4_0, true},
-        Kind{DType::kQ6_K, false}}) {
+  for (const auto [dtype, feed_forward, computed] :
+       {Kind{DType::kF32}, Kind{DType::kF16}, Kind{DType::kBF16}, Kind{DType::kQ8_0},
+        Kind{DType::kQ4_0}, Kind{DType::kQ4_0, true}, Kind{DType::kQ6_K},
+        Kind{DType::kF32, false, WeightType::kInt8}}) {
     for (auto [outputs, inputs] : {std::pair<int64_t, int64_t>{200, 768}, {37, 256}}) {
       SCOPED_TRACE(std::string(DTypeName(dtype)) + " N " + std::to_string(outputs));
       const OwnedTensor weight(random, dtype, outputs, inputs);
@@ -88,7 +89,8 @@ TEST_P(EqualityTest, Linear) {
       const OwnedMatrix initial = OwnedMatrix::Of(random, rows, outputs);
       std::vector<std::unique_ptr<LinearWeight>> weights;  // by the number of threads - 1
       for (const auto& ops : sets_) {
-        auto prepared = ops->PrepareLinear(weight.view(), {.feed_forward = feed_forward});
+        auto prepared =
+            ops->PrepareLinear(weight.view(), {.feed_forward = feed_forward, .weights = computed});
         ASSERT_TRUE(prepared.ok()) << prepared.status().ToString();
         weights.push_back(std::move(prepared).value());
       }

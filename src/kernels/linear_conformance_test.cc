@@ -8,6 +8,7 @@
 
 #include "core/testing/numeric_matcher.h"
 #include "kernels/converted_weight.h"
+#include "kernels/cpu/rotation.h"
 #include "kernels/dequantise.h"
 #include "kernels/testing/kernel_sets.h"
 #include "kernels/testing/random_tensors.h"
@@ -38,6 +39,30 @@ std::vector<double> RowNorms(const TensorView& weight) {
   return norms;
 }
 
+// Norm of what rounding rotated blocks to bytes takes from a row, at most: half a step of a block's
+// largest value / 127 in each of its values. Rotating back divides the norm by sqrt(128).
+double RotatedRoundingBound(const float* x, int64_t inputs) {
+  double square = 0;
+  for (int64_t block = 0; block < inputs; block += cpu::kRotatedBlock) {
+    std::vector<float> values(x + block, x + block + cpu::kRotatedBlock);
+    cpu::RotateBlock(values.data());
+    float largest = 0;
+    for (const float value : values) largest = std::max(largest, std::abs(value));
+    square += std::pow(static_cast<double>(largest) / 127 / 2, 2);
+  }
+  return std::sqrt(square);
+}
+
+std::vector<double> RotatedRounding(const TensorView& weight) {
+  std::vector<double> bounds;
+  std::vector<float> row(static_cast<size_t>(weight.cols()));
+  for (int64_t n = 0; n < weight.rows(); ++n) {
+    DequantiseRow(weight.dtype, weight.row(n), weight.cols(), row.data());
+    bounds.push_back(RotatedRoundingBound(row.data(), weight.cols()));
+  }
+  return bounds;
+}
+
 // How a class of products rounds activations: of "q4_0 x i16-row (i8-block in feed-forward), avx2"
 // one or the other.
 std::string RowsOf(const std::string& numeric_class, bool feed_forward) {
@@ -63,6 +88,7 @@ double RoundingBound(const std::string& rows, const float* x, int64_t inputs) {
     }
     return std::sqrt(square);
   }
+  if (is("i8-rotated")) return RotatedRoundingBound(x, inputs);
   if (is("bf16-row")) return Norm(x, inputs) / 256;  // half a step of seven bits and a hidden one
   return 0;
 }
@@ -96,23 +122,37 @@ class LinearConformanceTest : public testing::KernelSetTest {
     const LinearOptions options{
         .activations = c.activations, .feed_forward = c.feed_forward, .weights = c.weights};
     auto prepared = set_->PrepareLinear(weight.view(), options);
-    auto oracle_prepared = oracle_->PrepareLinear(weight.view(), options);
+    // Rotated weights are rounded by the set alone: there the stored ones are the truth.
+    const bool rotated = prepared.ok() && (*prepared)->dtype() == DType::kI8;
+    const WeightType truth = rotated ? WeightType::kAsIs : c.weights;
+    LinearOptions oracle_options = options;
+    oracle_options.weights = truth;
+    auto oracle_prepared = oracle_->PrepareLinear(weight.view(), oracle_options);
     ASSERT_TRUE(prepared.ok()) << prepared.status().ToString();
     ASSERT_TRUE(oracle_prepared.ok());
     EXPECT_EQ((*prepared)->outputs(), c.outputs);
     EXPECT_EQ((*prepared)->inputs(), c.inputs);
-    EXPECT_EQ((*prepared)->dtype(), ComputedType(c.weights, dtype, c.inputs));
+    if (!rotated) {
+      EXPECT_EQ((*prepared)->dtype(), ComputedType(c.weights, dtype, c.inputs));
+    }
     const float* used_bias = c.with_bias ? bias.data() : nullptr;
     set_->Linear(x.view(), **prepared, used_bias, c.epilogue, actual.view());
     oracle_->Linear(x.view(), **oracle_prepared, used_bias, c.epilogue, expected.view());
 
-    const std::string rows = RowsOf(set_->numeric_class(dtype, options), c.feed_forward);
+    const std::string rows =
+        rotated ? "i8-rotated" : RowsOf(set_->numeric_class(dtype, options), c.feed_forward);
     // Of what is multiplied: converting rounds the weights of both sides alike.
-    const std::vector<double> norms = RowNorms(ConvertedWeight(weight.view(), c.weights).view());
+    const ConvertedWeight converted(weight.view(), truth);
+    const std::vector<double> norms = RowNorms(converted.view());
+    const std::vector<double> rounding =
+        rotated ? RotatedRounding(weight.view()) : std::vector<double>(norms.size());
     EXPECT_TRUE(Within(actual.view(), expected.view(), [&](int64_t row, int64_t col) {
       const double weight_norm = norms[static_cast<size_t>(col)];
-      double bound = DotProductBound(c.inputs, Norm(x.view().row(row), c.inputs), weight_norm);
-      bound += RoundingBound(rows, x.view().row(row), c.inputs) * weight_norm;
+      const double row_norm = Norm(x.view().row(row), c.inputs);
+      const double row_rounding = RoundingBound(rows, x.view().row(row), c.inputs);
+      double bound = DotProductBound(c.inputs, row_norm, weight_norm);
+      bound += row_rounding * weight_norm;
+      bound += rounding[static_cast<size_t>(col)] * (row_norm + row_rounding);
       return kMaxSlope * bound + 8 * kEpsilon * (2 + std::abs(expected.view().row(row)[col]));
     }));
     EXPECT_TRUE(actual.MarkersIntact());
@@ -192,8 +232,28 @@ TEST_P(LinearConformanceTest, WeightsAreConvertedToWhatIsAskedFor) {
     }
   }
   Check(DType::kF32, {.rows = 7, .outputs = 33, .inputs = 40, .weights = WeightType::kInt8});
+}
+
+TEST_P(LinearConformanceTest, Int8IsRotatedWhereItPays) {
   const LinearOptions options{.weights = WeightType::kInt8};
-  EXPECT_EQ(set_->numeric_class(DType::kF32, options).find("f32 as q8_0 x "), 0u);
+  const bool rotates = GetParam() == "avx512-vnni" || GetParam() == "avx512-bf16";
+  EXPECT_EQ(set_->numeric_class(DType::kF32, options)
+                .find(rotates ? "f32 as i8 x i8-rotated, " : "f32 as q8_0 x "),
+            0u);
+  EXPECT_EQ(set_->numeric_class(DType::kQ8_0, options).find("q8_0 x "), 0u);
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 25, 97}) {
+      Check(dtype, {.rows = rows, .outputs = 150, .inputs = 384, .weights = WeightType::kInt8});
+    }
+    Check(dtype, {.rows = 20, .outputs = 17, .inputs = 3072, .weights = WeightType::kInt8});
+    Check(dtype, {.rows = 3,
+                  .outputs = 33,
+                  .inputs = 128,
+                  .epilogue = Epilogue::kGeluErf,
+                  .with_bias = true,
+                  .padding = 5,
+                  .weights = WeightType::kInt8});
+  }
 }
 
 TEST_P(LinearConformanceTest, ZeroRowsAndZeroActivationsAreFine) {

@@ -20,7 +20,7 @@ class LinearWeight {
   virtual ~LinearWeight() = default;
   virtual int64_t outputs() const = 0;     // N
   virtual int64_t inputs() const = 0;      // K
-  virtual DType dtype() const = 0;         // of the checkpoint's tensor
+  virtual DType dtype() const = 0;         // that it is computed from
   virtual size_t owned_bytes() const = 0;  // memory beyond the mapping
 };
 

@@ -10,6 +10,7 @@
 #include "kernels/cpu/attention_plan.h"
 #include "kernels/cpu/linear_plan.h"
 #include "kernels/cpu/panel_weight.h"
+#include "kernels/cpu/rotation.h"
 #include "kernels/dequantise.h"
 #include "kernels/weight_checks.h"
 
@@ -34,6 +35,8 @@ std::string_view RowFormatName(RowFormat format) {
       return "i8-block";
     case RowFormat::kBF16Row:
       return "bf16-row";
+    case RowFormat::kI8Rotated:
+      return "i8-rotated";
   }
   return "f32";
 }
@@ -65,12 +68,17 @@ class CpuOps final : public Ops {
   ThreadPool& threads() override { return pool_; }
 
   std::string numeric_class(DType dtype, const LinearOptions& options) const override {
-    const DType computed = ComputedType(options.weights, dtype, kAnyBlock);
-    const auto rows = [&](bool feed_forward) {
+    const auto format = [&](bool feed_forward) {
       LinearOptions role = options;
       role.feed_forward = feed_forward;
-      return RowFormatName(RowFormatOf(PanelFormatOf(computed, role, *isa_.table)));
+      return PanelFormatOf(dtype, kAnyBlock, role, *isa_.table);
     };
+    const auto rows = [&](bool feed_forward) {
+      return RowFormatName(RowFormatOf(format(feed_forward)));
+    };
+    const DType computed = format(false) == PanelFormat::kRotatedBytes
+                               ? DType::kI8
+                               : ComputedType(options.weights, dtype, kAnyBlock);
     std::string text = WeightClassName(dtype, computed);
     text.append(" x ").append(rows(false));
     if (rows(true) != rows(false)) text.append(" (").append(rows(true)).append(" in feed-forward)");
@@ -80,10 +88,12 @@ class CpuOps final : public Ops {
   Result<std::unique_ptr<LinearWeight>> PrepareLinear(TensorView weight,
                                                       const LinearOptions& options) override {
     PERGOLA_RETURN_IF_ERROR(CheckLinearWeight(weight));
-    const ConvertedWeight converted(weight, options.weights);
-    const TensorView& view = converted.view();
-    return std::unique_ptr<LinearWeight>(std::make_unique<PanelWeight>(
-        view, PanelFormatOf(view.dtype, options, *isa_.table), pool_.num_threads()));
+    const PanelFormat format = PanelFormatOf(weight.dtype, weight.cols(), options, *isa_.table);
+    // Rotated bytes are rounded from the values themselves.
+    const ConvertedWeight converted(
+        weight, format == PanelFormat::kRotatedBytes ? WeightType::kAsIs : options.weights);
+    return std::unique_ptr<LinearWeight>(
+        std::make_unique<PanelWeight>(converted.view(), format, pool_.num_threads()));
   }
 
   void Linear(ConstF32Matrix x, const LinearWeight& weight, const float* bias, Epilogue epilogue,
@@ -123,6 +133,8 @@ class CpuOps final : public Ops {
     return thread_scratch_[static_cast<size_t>(thread)].as<T>();
   }
 
+  using QuantiseBlocks = void(const float* x, int64_t count, int8_t* q, BlockScales scales);
+  void PrepareBlocks(ConstF32Matrix x, int64_t block, QuantiseBlocks* quantise, LinearTask& task);
   // Brings x into `format` and fills in what a task says of its rows.
   void PrepareRows(ConstF32Matrix x, RowFormat format, LinearTask& task);
   void GatherRow(const TensorView& table, int32_t id, float scale, bool accumulate, float* scratch,
@@ -142,6 +154,22 @@ class CpuOps final : public Ops {
   AlignedBuffer packed_values_;
   AttentionPlan attention_plan_;
 };
+
+void CpuOps::PrepareBlocks(ConstF32Matrix x, int64_t block, QuantiseBlocks* quantise,
+                           LinearTask& task) {
+  const int64_t blocks = x.cols / block;
+  int8_t* rows = rows_.Reserve<int8_t>(x.rows * x.cols);
+  float* scales = row_scales_.Reserve<float>(x.rows * blocks);
+  int32_t* starts = block_starts_.Reserve<int32_t>(x.rows * blocks);
+  ForRowChunks(x.rows, x.cols, [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row) {
+      quantise(x.row(row), x.cols, rows + row * x.cols,
+               {scales + row * blocks, starts + row * blocks});
+    }
+  });
+  task.block_scale = scales;
+  task.block_start = starts;
+}
 
 void CpuOps::PrepareRows(ConstF32Matrix x, RowFormat format, LinearTask& task) {
   const KernelTable& table = *isa_.table;
@@ -165,19 +193,12 @@ void CpuOps::PrepareRows(ConstF32Matrix x, RowFormat format, LinearTask& task) {
       task.row_scale = scales;
       break;
     }
-    case RowFormat::kI8Block: {
-      const int64_t blocks = x.cols / kBlock;
-      int8_t* rows = rows_.Reserve<int8_t>(x.rows * x.cols);
-      float* scales = row_scales_.Reserve<float>(x.rows * blocks);
-      int32_t* starts = block_starts_.Reserve<int32_t>(x.rows * blocks);
-      for_rows([&](int64_t row) {
-        table.quantise_blocks(x.row(row), x.cols, rows + row * x.cols,
-                              {scales + row * blocks, starts + row * blocks});
-      });
-      task.block_scale = scales;
-      task.block_start = starts;
+    case RowFormat::kI8Block:
+      PrepareBlocks(x, kBlock, table.quantise_blocks, task);
       break;
-    }
+    case RowFormat::kI8Rotated:
+      PrepareBlocks(x, kRotatedBlock, table.quantise_rotated, task);
+      break;
     case RowFormat::kBF16Row: {
       task.a_stride = x.cols + x.cols % 2;
       uint16_t* rows = rows_.Reserve<uint16_t>(x.rows * task.a_stride);

@@ -43,15 +43,19 @@ enum class PanelFormat {
   // further (high), then f16 scales [n]. 288 bytes.
   kQ4Fours,
   kBF16Pairs,  // u16 [K / 2, rounded up][n][2]
+  // Per block of 128 k, rotated (rotation.h) and rounded: byte [32 fours][n][4] holds value + 128,
+  // then f32 scales [n], divided by 128 to undo both rotations. 2112 bytes.
+  kRotatedBytes,
 };
-inline constexpr int kNumPanelFormats = 7;
+inline constexpr int kNumPanelFormats = 8;
 
 // How the activations lie that a format is multiplied with.
 enum class RowFormat {
   kF32,
-  kI16Row,   // i16 and one scale per row
-  kI8Block,  // i8, and per block of 32 a scale
-  kBF16Row,  // rounded to bf16; an odd K is filled up with a zero
+  kI16Row,     // i16 and one scale per row
+  kI8Block,    // i8, and per block of 32 a scale
+  kBF16Row,    // rounded to bf16; an odd K is filled up with a zero
+  kI8Rotated,  // blocks of 128, rotated, then i8 with a scale
 };
 constexpr RowFormat RowFormatOf(PanelFormat format) {
   switch (format) {
@@ -62,6 +66,8 @@ constexpr RowFormat RowFormatOf(PanelFormat format) {
       return RowFormat::kI8Block;
     case PanelFormat::kBF16Pairs:
       return RowFormat::kBF16Row;
+    case PanelFormat::kRotatedBytes:
+      return RowFormat::kI8Rotated;
     case PanelFormat::kF32:
     case PanelFormat::kF16:
     case PanelFormat::kBF16:
@@ -70,8 +76,8 @@ constexpr RowFormat RowFormatOf(PanelFormat format) {
   return RowFormat::kF32;
 }
 
-// Scales of the blocks of one row of bytes, and -8 times the sum of each: a nibble stands for its
-// value less 8.
+// Scales of the blocks of one row of bytes, and where the sum of each begins: a weight's byte
+// stands for its value less 8 (nibbles) or 128, so at -8 or -128 times the sum of the row's.
 struct BlockScales {
   float* scale;
   int32_t* start;
@@ -82,7 +88,7 @@ struct LinearTask {
   const void* a;  // rows of RowFormatOf(the weight's format); row 0 of the matrix
   int64_t a_stride;
   const float* row_scale;    // [T] for i16 rows, else null
-  const float* block_scale;  // [T, K / 32] for i8 blocks, else null
+  const float* block_scale;  // [T, K / 32 or K / 128] for i8 blocks, else null
   const int32_t* block_start;
   const std::byte* panels;  // panel 0 of the weight
   int64_t panel_bytes;
@@ -161,13 +167,15 @@ enum class PeakKind {
 inline constexpr int kNumPeakKinds = 4;
 
 struct KernelTable {
-  // Products, by PanelFormat. kQ4Fours and kBF16Pairs are null where their instructions are
-  // missing.
+  // Products, by PanelFormat. kQ4Fours, kBF16Pairs and kRotatedBytes are null where their
+  // instructions are missing.
   void (*linear[kNumPanelFormats])(const LinearTask& task);
   // i16 row of `count` values (a multiple of 32) with x ~ q * scale, |q| <= 32767.
   void (*quantise_row)(const float* x, int64_t count, int16_t* q, float* scale);
   // The same to i8, |q| <= 127, block by block of 32; null without kQ4Fours.
   void (*quantise_blocks)(const float* x, int64_t count, int8_t* q, BlockScales scales);
+  // The same of rotated blocks of 128; null without kRotatedBytes.
+  void (*quantise_rotated)(const float* x, int64_t count, int8_t* q, BlockScales scales);
   // Nearest even, subnormals to zero; null without kBF16Pairs. `count` values, then a zero if odd.
   void (*round_to_bf16)(const float* x, int64_t count, uint16_t* rounded);
 

@@ -1,11 +1,13 @@
 #include "kernels/cpu/panel_weight.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <thread>
 #include <vector>
 
 #include "core/check.h"
+#include "kernels/cpu/rotation.h"
 #include "kernels/dequantise.h"
 
 namespace pergola::kernels::cpu {
@@ -120,14 +122,50 @@ void PackPairsPanel(const TensorView& weight, int64_t first_output, int64_t colu
   }
 }
 
+constexpr int64_t kRotatedBlockBytes =
+    kRotatedBlock * kPanelCols + kPanelCols * static_cast<int64_t>(sizeof(float));
+
+// One column's block of 128, rotated, to bytes + 128 and a scale. `block` is the panel's.
+void PackRotatedBlock(float* values, int64_t column, std::byte* block) {
+  RotateBlock(values);
+  float largest = 0;
+  for (int64_t k = 0; k < kRotatedBlock; ++k) largest = std::max(largest, std::abs(values[k]));
+  const float inverse = largest == 0 ? 0 : 127.0f / largest;
+  for (int64_t k = 0; k < kRotatedBlock; ++k) {
+    const int rounded = static_cast<int>(std::nearbyint(values[k] * inverse));
+    block[(k / 4 * kPanelCols + column) * 4 + k % 4] = static_cast<std::byte>(rounded + 128);
+  }
+  const float scale = largest / 127.0f / static_cast<float>(kRotatedBlock);
+  std::memcpy(block + kRotatedBlock * kPanelCols + column * 4, &scale, sizeof(scale));
+}
+
+void PackRotatedPanel(const TensorView& weight, int64_t first_output, int64_t columns,
+                      std::byte* panel) {
+  const int64_t inputs = weight.cols();
+  std::vector<float> row(static_cast<size_t>(inputs));
+  for (int64_t column = 0; column < columns; ++column) {
+    DequantiseRow(weight.dtype, weight.row(first_output + column), inputs, row.data());
+    for (int64_t k = 0; k < inputs; k += kRotatedBlock) {
+      PackRotatedBlock(row.data() + k, column, panel + k / kRotatedBlock * kRotatedBlockBytes);
+    }
+  }
+}
+
 }  // namespace
 
-PanelFormat PanelFormatOf(DType dtype, const LinearOptions& options, const KernelTable& table) {
-  if (dtype == DType::kF16) return PanelFormat::kF16;
+PanelFormat PanelFormatOf(DType stored, int64_t inputs, const LinearOptions& options,
+                          const KernelTable& table) {
   const bool narrow_rows = options.activations == ActivationPrecision::kAuto;
   const auto has = [&](PanelFormat format) {
     return table.linear[static_cast<size_t>(format)] != nullptr;
   };
+  const bool plain = stored == DType::kF32 || stored == DType::kF16 || stored == DType::kBF16;
+  if (options.weights == WeightType::kInt8 && plain && narrow_rows && inputs % kRotatedBlock == 0 &&
+      has(PanelFormat::kRotatedBytes)) {
+    return PanelFormat::kRotatedBytes;
+  }
+  const DType dtype = ComputedType(options.weights, stored, inputs);
+  if (dtype == DType::kF16) return PanelFormat::kF16;
   if (dtype == DType::kBF16) {
     return narrow_rows && has(PanelFormat::kBF16Pairs) ? PanelFormat::kBF16Pairs
                                                        : PanelFormat::kBF16;
@@ -154,6 +192,8 @@ int64_t PanelBytes(PanelFormat format, int64_t inputs) {
     case PanelFormat::kQ4Blocks:
     case PanelFormat::kQ4Fours:
       return inputs / kBlock * (kPanelBlockValues / 2 + kPanelCols * 2);
+    case PanelFormat::kRotatedBytes:
+      return inputs / kRotatedBlock * kRotatedBlockBytes;
   }
   return 0;
 }
@@ -161,7 +201,7 @@ int64_t PanelBytes(PanelFormat format, int64_t inputs) {
 PanelWeight::PanelWeight(TensorView weight, PanelFormat format, int num_threads)
     : outputs_(weight.rows()),
       inputs_(weight.cols()),
-      dtype_(weight.dtype),
+      dtype_(format == PanelFormat::kRotatedBytes ? DType::kI8 : weight.dtype),
       format_(format),
       panel_bytes_(PanelBytes(format, weight.cols())) {
   buffer_.Reserve<std::byte>(num_panels() * panel_bytes_);
@@ -186,7 +226,7 @@ void PanelWeight::PackPanels(const TensorView& weight, int64_t panel_begin, int6
     if (columns < kPanelCols) std::memset(panel, 0, static_cast<size_t>(panel_bytes_));
     switch (format_) {
       case PanelFormat::kF32:
-        if (dtype_ == DType::kF32) {
+        if (weight.dtype == DType::kF32) {
           PackPlainPanel(weight, first, columns, reinterpret_cast<float*>(panel));
         } else {
           PackWidenedPanel(weight, first, columns, reinterpret_cast<float*>(panel));
@@ -204,6 +244,9 @@ void PanelWeight::PackPanels(const TensorView& weight, int64_t panel_begin, int6
         break;
       case PanelFormat::kQ4Fours:
         PackQ4FoursPanel(weight, first, columns, panel);
+        break;
+      case PanelFormat::kRotatedBytes:
+        PackRotatedPanel(weight, first, columns, panel);
         break;
       case PanelFormat::kBF16Pairs:
         PackPairsPanel(weight, first, columns, reinterpret_cast<uint16_t*>(panel));

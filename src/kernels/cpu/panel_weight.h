@@ -14,9 +14,12 @@
 
 namespace pergola::kernels::cpu {
 
-// The format that weights of `dtype` are kept in for the products that `table` has: plain types
-// and, with kAuto, Q8_0 and Q4_0 keep their bits; everything else is widened to f32.
-PanelFormat PanelFormatOf(DType dtype, const LinearOptions& options, const KernelTable& table);
+// The format that weights which are stored as `dtype` in rows of `inputs` values are kept in for
+// the products that `table` has. Of what options.weights makes of them, plain types and, with
+// kAuto, Q8_0 and Q4_0 keep their bits; everything else is widened to f32. But plain types of which
+// int8 is asked become rotated bytes where `table` multiplies them.
+PanelFormat PanelFormatOf(DType dtype, int64_t inputs, const LinearOptions& options,
+                          const KernelTable& table);
 
 // Bytes of one panel of K inputs.
 int64_t PanelBytes(PanelFormat format, int64_t inputs);

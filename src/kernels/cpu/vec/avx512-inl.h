@@ -45,6 +45,11 @@ inline VecF LoadBF16(const uint16_t* source) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
 }
 
+// Lane l of the result is lane lanes[l] of `value`.
+[[maybe_unused]] inline VecF SelectLanes(VecF value, VecI lanes) {
+  return _mm512_permutexvar_ps(reinterpret_cast<__m512i>(lanes), value);
+}
+
 // The largest lane.
 inline float ReduceMax(VecF value) { return _mm512_reduce_max_ps(value); }
 
@@ -83,8 +88,8 @@ inline void AddPairDot(VecI a, VecI b, VecI& sum) {
 }
 #endif
 
-// Per 32-bit lane: the products of four bytes, of `a` unsigned and below 16, of `b` signed, summed
-// over the eight fours of a block from `start`. Begin, eight times Add, End.
+// Per 32-bit lane: the products of four bytes, of `a` unsigned and (without VNNI) below 16, of `b`
+// signed, summed over the fours of a block (without VNNI eight) from `start`. Begin, Add, End.
 constexpr bool kHasByteDot = true;
 #if defined(__AVX512VNNI__)
 inline VecI BeginByteDots(int32_t start) { return SetInt(start); }

@@ -125,17 +125,19 @@ struct WidenedBlocks {
   }
 };
 
-// Nibbles are cheap to unpack in registers, and 4 bits a weight pass from the second-level cache.
-struct FoursPanels {
-  using Tile = FoursTile;
+// Cheap to unpack in registers, and few bytes a weight pass from the second-level cache.
+template <class Block>
+struct BytePanels {
+  using Tile = BytesTile<Block>;
   static int64_t KStep(bool, int64_t, int64_t inputs) { return inputs; }
   static void Prepare(const LinearTask& task, int64_t panel, int64_t, int64_t k_begin, Tile& tile) {
-    tile.b = task.panels + panel * task.panel_bytes + k_begin / kBlock * kFoursBlockBytes;
+    const int64_t first_block = k_begin / Block::kDepth;
+    tile.b = task.panels + panel * task.panel_bytes + first_block * Block::kBytes;
     tile.panel_stride = task.panel_bytes;
     tile.a = static_cast<const int8_t*>(task.a) + task.row_begin * task.a_stride + k_begin;
-    tile.a_blocks = task.inputs / kBlock;
-    tile.a_scales = task.block_scale + task.row_begin * tile.a_blocks + k_begin / kBlock;
-    tile.a_starts = task.block_start + task.row_begin * tile.a_blocks + k_begin / kBlock;
+    tile.a_blocks = task.inputs / Block::kDepth;
+    tile.a_scales = task.block_scale + task.row_begin * tile.a_blocks + first_block;
+    tile.a_starts = task.block_start + task.row_begin * tile.a_blocks + first_block;
   }
 };
 

@@ -11,6 +11,9 @@
 #include "kernels/cpu/vec/linear-inl.h"
 #include "kernels/cpu/vec/norms-inl.h"
 #include "kernels/cpu/vec/peaks-inl.h"
+#if defined(__AVX512VNNI__)
+#include "kernels/cpu/vec/rotated-inl.h"
+#endif
 
 namespace {
 
@@ -23,13 +26,17 @@ constexpr pergola::kernels::cpu::KernelTable MakeTable() {
   table.linear[4] = QuantisedLinearBlock<Q4Block>;
   table.quantise_row = QuantiseRow;
   if constexpr (kHasByteDot) {
-    table.linear[5] = LinearBlock<FoursPanels>;
+    table.linear[5] = LinearBlock<BytePanels<NibbleFours>>;
     table.quantise_blocks = QuantiseBlocks;
   }
   if constexpr (kHasBF16Dot) {
     table.linear[6] = LinearBlock<PairsPanels>;
     table.round_to_bf16 = RoundToBF16;
   }
+#if defined(__AVX512VNNI__)
+  table.linear[7] = LinearBlock<BytePanels<RotatedBytes>>;
+  table.quantise_rotated = QuantiseRotated;
+#endif
   table.layer_norm = LayerNorm;
   table.rms_norm = RmsNorm;
   table.rms_norm_add = RmsNormAdd;

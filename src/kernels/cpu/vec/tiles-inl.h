@@ -263,12 +263,13 @@ void RunTile(const BlockTile<Block>& tile) {
   }
 }
 
-// Nibbles times bytes: within a block an exact integer sum, then one multiply-add of it, times the
-// row's scale of the block, with the block's scale per column, blocks ascending.
-struct FoursTile {
-  static constexpr int kTemporaries = 8;
-  // g++ 12 spills sums of more.
-  static constexpr int kMaxRows = kMaxTileRows < 10 ? kMaxTileRows : 10;
+// Bytes times bytes: within a block an exact integer sum, then one multiply-add of it, times the
+// row's scale of the block, with the block's scale per column, blocks ascending. A Block says how
+// the panel stores its weights, unsigned.
+template <class Block>
+struct BytesTile {
+  static constexpr int kTemporaries = Block::kTemporaries;
+  static constexpr int kMaxRows = Block::kMaxRows;
   const int8_t* a;
   int64_t a_stride;
   const float* a_scales;  // [row][block], a_blocks apart
@@ -282,37 +283,66 @@ struct FoursTile {
   bool first;
 };
 
-inline constexpr int64_t kFoursBlockBytes = kBlock * kPanelCols / 2 + kPanelCols * 2;
-
-// The low (part 0) or high nibbles of four values of every column, times four of every row.
-template <int kPart, int kRows, int kVecs>
-inline void AddFour(const FoursTile& tile, const int8_t* a, const std::byte* b,
-                    VecI (&acc)[kRows][kVecs]) {
-  VecI weights[kVecs];
-#pragma GCC unroll 16
-  for (int vec = 0; vec < kVecs; ++vec) {
-    const VecI both =
-        LoadInt(b + vec / kPanelVecs * tile.panel_stride + vec % kPanelVecs * kLanes * 4);
-    weights[vec] = (kPart == 0 ? both : both >> 4) & 0x0f0f0f0f;
-    KeepInRegister(weights[vec]);
-  }
+// Four weights of every column times four values of every row.
+template <int kRows, int kVecs>
+inline void AddFourOfRows(const int8_t* a, int64_t a_stride, const VecI (&weights)[kVecs],
+                          VecI (&acc)[kRows][kVecs]) {
 #pragma GCC unroll 16
   for (int row = 0; row < kRows; ++row) {
     int32_t bytes;
-    __builtin_memcpy(&bytes, a + row * tile.a_stride, sizeof(bytes));
+    __builtin_memcpy(&bytes, a + row * a_stride, sizeof(bytes));
     const VecI activation = SetInt(bytes);
 #pragma GCC unroll 16
     for (int vec = 0; vec < kVecs; ++vec) AddByteDot(weights[vec], activation, acc[row][vec]);
   }
 }
 
-template <int kRows, int kPanels>
-void RunTile(const FoursTile& tile) {
+// Nibbles + 8, low ones of four k and then high ones of 16 further (PanelFormat::kQ4Fours).
+struct NibbleFours {
+  static constexpr int64_t kDepth = kBlock;
+  static constexpr int64_t kWeightBytes = kDepth * kPanelCols / 2;
+  static constexpr int64_t kBytes = kWeightBytes + kPanelCols * 2;
+  static constexpr int kTemporaries = 8;
+  // g++ 12 spills sums of more.
+  static constexpr int kMaxRows = kMaxTileRows < 10 ? kMaxTileRows : 10;
+
+  static VecF LoadScale(const std::byte* block, int lane) {
+    return LoadF16(reinterpret_cast<const uint16_t*>(block + kWeightBytes) + lane);
+  }
+
+  template <int kPart, int kRows, int kVecs>
+  static void AddPart(const int8_t* a, int64_t a_stride, const std::byte* b, int64_t panel_stride,
+                      VecI (&acc)[kRows][kVecs]) {
+    VecI weights[kVecs];
+#pragma GCC unroll 16
+    for (int vec = 0; vec < kVecs; ++vec) {
+      const VecI both =
+          LoadInt(b + vec / kPanelVecs * panel_stride + vec % kPanelVecs * kLanes * 4);
+      weights[vec] = (kPart == 0 ? both : both >> 4) & 0x0f0f0f0f;
+      KeepInRegister(weights[vec]);
+    }
+    AddFourOfRows<kRows, kVecs>(a, a_stride, weights, acc);
+  }
+
+  template <int kRows, int kVecs>
+  static void AddDots(const int8_t* a, int64_t a_stride, const std::byte* b, int64_t panel_stride,
+                      VecI (&acc)[kRows][kVecs]) {
+#pragma GCC unroll 1
+    for (int64_t four = 0; four < kDepth / 8; ++four) {
+      AddPart<0, kRows, kVecs>(a, a_stride, b, panel_stride, acc);
+      AddPart<1, kRows, kVecs>(a + kDepth / 2, a_stride, b, panel_stride, acc);
+      a += 4;
+      b += kPanelCols * 4;
+    }
+  }
+};
+
+template <int kRows, int kPanels, class Block>
+void RunTile(const BytesTile<Block>& tile) {
   constexpr int kVecs = kPanels * kPanelVecs;
   ClearFresh<kRows, kVecs>(tile);
-  for (int64_t block = 0; block < tile.depth / kBlock; ++block) {
-    const int8_t* a = tile.a + block * kBlock;
-    const std::byte* b = tile.b + block * kFoursBlockBytes;
+  for (int64_t block = 0; block < tile.depth / Block::kDepth; ++block) {
+    const std::byte* b = tile.b + block * Block::kBytes;
     const int32_t* starts = tile.a_starts + block;
     const float* a_scales = tile.a_scales + block;
     VecI acc[kRows][kVecs];
@@ -324,16 +354,13 @@ void RunTile(const FoursTile& tile) {
         KeepInRegister(acc[row][vec]);
       }
     }
-#pragma GCC unroll 1
-    for (int64_t four = 0; four < kBlock / 8; ++four) {
-      AddFour<0, kRows, kVecs>(tile, a + 4 * four, b + four * kPanelCols * 4, acc);
-      AddFour<1, kRows, kVecs>(tile, a + 4 * four + kBlock / 2, b + four * kPanelCols * 4, acc);
-    }
+    Block::template AddDots<kRows, kVecs>(tile.a + block * Block::kDepth, tile.a_stride, b,
+                                          tile.panel_stride, acc);
     VecF scales[kVecs];
 #pragma GCC unroll 16
     for (int vec = 0; vec < kVecs; ++vec) {
-      const std::byte* halves = b + vec / kPanelVecs * tile.panel_stride + kBlock * kPanelCols / 2;
-      scales[vec] = LoadF16(reinterpret_cast<const uint16_t*>(halves) + vec % kPanelVecs * kLanes);
+      scales[vec] =
+          Block::LoadScale(b + vec / kPanelVecs * tile.panel_stride, vec % kPanelVecs * kLanes);
     }
 #pragma GCC unroll 16
     for (int row = 0; row < kRows; ++row) {

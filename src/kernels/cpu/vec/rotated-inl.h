@@ -1,0 +1,100 @@
+// Rotated rows of bytes, for instruction sets that multiply any unsigned by any signed byte and sum
+// fours without overflow (AVX-512 VNNI).
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/rotation.h"
+
+namespace {
+
+using pergola::kernels::cpu::kRotatedBlock;
+
+constexpr int kRotatedVecs = static_cast<int>(kRotatedBlock) / kLanes;
+
+// One stage within a vector: lane l becomes its sum with lane l ^ kStride, or their difference.
+template <int kStride>
+inline VecF RotateLanes(VecF value) {
+  const VecI lane = Iota();
+  const VecF partner = SelectLanes(value, lane ^ kStride);
+  const VecF sign = (lane & kStride) != 0 ? Set(-1.0f) : Set(1.0f);
+  return MulAdd(value, sign, partner);
+}
+
+// The transform of rotation.h: first between vectors, then within them.
+inline void RotateVectors(VecF (&values)[kRotatedVecs]) {
+#pragma GCC unroll 3
+  for (int stride = 1; stride < kRotatedVecs; stride *= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kRotatedVecs; ++i) {
+      if ((i & stride) != 0) continue;
+      const VecF low = values[i], high = values[i + stride];
+      values[i] = low + high;
+      values[i + stride] = low - high;
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kRotatedVecs; ++i) {
+    values[i] = RotateLanes<8>(RotateLanes<4>(RotateLanes<2>(RotateLanes<1>(values[i]))));
+  }
+}
+
+// As QuantiseBlocks, of rotated blocks of 128.
+void QuantiseRotated(const float* x, int64_t count, int8_t* q,
+                     pergola::kernels::cpu::BlockScales scales) {
+  const VecF magic = Set(12582912.0f);
+  typedef int8_t Narrow __attribute__((vector_size(kLanes)));
+  for (int64_t block = 0; block < count / kRotatedBlock; ++block) {
+    VecF values[kRotatedVecs];
+    for (int i = 0; i < kRotatedVecs; ++i) values[i] = Load(x + i * kLanes);
+    RotateVectors(values);
+    VecF largest = {};
+    for (int i = 0; i < kRotatedVecs; ++i) largest = Max(largest, Abs(values[i]));
+    const float magnitude = ReduceMax(largest);
+    const bool zero = magnitude < kLeastMagnitude;
+    scales.scale[block] = zero ? 0.0f : magnitude / 127.0f;
+    const VecF inverse = Set(zero ? 0.0f : 127.0f / magnitude);
+    VecI total = {};
+    for (int i = 0; i < kRotatedVecs; ++i) {
+      const VecI rounded = Bits(values[i] * inverse + magic) - Bits(magic);
+      total += rounded;
+      const Narrow narrow = __builtin_convertvector(rounded, Narrow);
+      __builtin_memcpy(q + i * kLanes, &narrow, sizeof(narrow));
+    }
+    scales.start[block] = -128 * ReduceSumInt(total);
+    x += kRotatedBlock;
+    q += kRotatedBlock;
+  }
+}
+
+// Bytes + 128, four k of a column after the other (PanelFormat::kRotatedBytes).
+struct RotatedBytes {
+  static constexpr int64_t kDepth = kRotatedBlock;
+  static constexpr int64_t kWeightBytes = kDepth * kPanelCols;
+  static constexpr int64_t kBytes = kWeightBytes + kPanelCols * 4;
+  static constexpr int kTemporaries = 2;
+  static constexpr int kMaxRows = kMaxTileRows;
+
+  static VecF LoadScale(const std::byte* block, int lane) {
+    return Load(reinterpret_cast<const float*>(block + kWeightBytes) + lane);
+  }
+
+  template <int kRows, int kVecs>
+  static void AddDots(const int8_t* a, int64_t a_stride, const std::byte* b, int64_t panel_stride,
+                      VecI (&acc)[kRows][kVecs]) {
+#pragma GCC unroll 1
+    for (int64_t four = 0; four < kDepth / 4; ++four) {
+      VecI weights[kVecs];
+#pragma GCC unroll 16
+      for (int vec = 0; vec < kVecs; ++vec) {
+        weights[vec] = LoadInt(b + vec / kPanelVecs * panel_stride + vec % kPanelVecs * kLanes * 4);
+        KeepInRegister(weights[vec]);
+      }
+      AddFourOfRows<kRows, kVecs>(a, a_stride, weights, acc);
+      a += 4;
+      b += kPanelCols * 4;
+    }
+  }
+};
+
+}  // namespace
