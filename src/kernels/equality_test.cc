@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
@@ -101,6 +102,39 @@ TEST_P(EqualityTest, Linear) {
         });
       }
     }
+  }
+}
+
+// Products of the same rows together: of one format, and of two.
+TEST_P(EqualityTest, LinearsAreTheLinearOnes) {
+  Random random(7);
+  Ops& ops = *sets_.back();
+  const OwnedMatrix x = OwnedMatrix::Of(random, 50, 256, 261);
+  std::deque<OwnedTensor> tensors;
+  std::vector<std::unique_ptr<LinearWeight>> weights;
+  for (const auto& [dtype, outputs] : {std::pair<DType, int64_t>{DType::kF32, 70},
+                                       {DType::kQ8_0, 33},
+                                       {DType::kQ4_0, 64},
+                                       {DType::kF32, 5}}) {
+    tensors.emplace_back(random, dtype, outputs, 256);
+    auto prepared = ops.PrepareLinear(tensors.back().view(), {.feed_forward = true});
+    ASSERT_TRUE(prepared.ok()) << prepared.status().ToString();
+    weights.push_back(std::move(prepared).value());
+  }
+  const std::vector<float> bias = random.Values(70);
+  std::deque<OwnedMatrix> together, apart;
+  std::vector<LinearOutput> outputs;
+  for (const auto& weight : weights) {
+    together.push_back(OwnedMatrix::Of(random, 50, weight->outputs()));
+    apart.push_back(OwnedMatrix::Copy(together.back().view()));
+    const bool first = weight == weights.front();
+    outputs.push_back({weight.get(), first ? bias.data() : nullptr,
+                       first ? Epilogue::kAdd : Epilogue::kSilu, together.back().view()});
+  }
+  ops.Linears(x.view(), outputs);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    ops.Linear(x.view(), *outputs[i].weight, outputs[i].bias, outputs[i].epilogue, apart[i].view());
+    EXPECT_TRUE(BitEqual(together[i].view(), apart[i].view())) << "output " << i;
   }
 }
 

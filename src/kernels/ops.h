@@ -36,6 +36,14 @@ struct LinearOptions {
   WeightType weights = WeightType::kAsIs;
 };
 
+// y = epilogue(x . weight^T + bias).
+struct LinearOutput {
+  const LinearWeight* weight = nullptr;  // [N, K]
+  const float* bias = nullptr;           // f32 [N], read; null = none
+  Epilogue epilogue = Epilogue::kNone;
+  F32Matrix y;  // f32 [T, N], written (kAdd: in-place)
+};
+
 struct AttentionOptions {
   int64_t num_heads = 0;     // H
   int64_t num_kv_heads = 0;  // G, divides H; query head h reads key/value head h / (H / G)
@@ -71,12 +79,16 @@ class Ops {
   virtual Result<std::unique_ptr<LinearWeight>> PrepareLinear(TensorView weight,
                                                               const LinearOptions& options) = 0;
 
-  // y = epilogue(x . weight^T + bias).
-  //   x     f32 [T, K]   read
-  //   bias  f32 [N]      read; null = none
-  //   y     f32 [T, N]   written (kAdd: in-place); no overlap with x
-  virtual void Linear(ConstF32Matrix x, const LinearWeight& weight, const float* bias,
-                      Epilogue epilogue, F32Matrix y) = 0;
+  // Products of the same rows: the bits of one after the other, but x is brought into the weights'
+  // format once, and the threads meet once. No output overlaps x or another one.
+  //   x  f32 [T, K]  read
+  virtual void Linears(ConstF32Matrix x, std::span<const LinearOutput> outputs) = 0;
+  // The only one.
+  void Linear(ConstF32Matrix x, const LinearWeight& weight, const float* bias, Epilogue epilogue,
+              F32Matrix y) {
+    const LinearOutput output{&weight, bias, epilogue, y};
+    Linears(x, {&output, 1});
+  }
 
   // y[t] = scale * table[ids[t]], or y[t] += ... when `accumulate`.
   //   table  any dtype [V, D]  read

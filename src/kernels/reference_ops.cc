@@ -147,9 +147,13 @@ class ReferenceOps final : public Ops {
         std::make_unique<ReferenceWeight>(ConvertedWeight(weight, options.weights)));
   }
 
-  void Linear(ConstF32Matrix x, const LinearWeight& weight, const float* bias, Epilogue epilogue,
-              F32Matrix y) override {
-    const TensorView& tensor = static_cast<const ReferenceWeight&>(weight).tensor();
+  void Linears(ConstF32Matrix x, std::span<const LinearOutput> outputs) override {
+    for (const LinearOutput& output : outputs) Multiply(x, output);
+  }
+
+  void Multiply(ConstF32Matrix x, const LinearOutput& product) {
+    const TensorView& tensor = static_cast<const ReferenceWeight&>(*product.weight).tensor();
+    const F32Matrix& y = product.y;
     PERGOLA_DCHECK(x.cols == tensor.cols() && y.cols == tensor.rows() && x.rows == y.rows);
     pool_.ParallelFor(tensor.rows(), [&](int64_t output) {
       std::vector<float> row(static_cast<size_t>(x.cols));
@@ -158,10 +162,10 @@ class ReferenceOps final : public Ops {
       SumProducts(x, row.data(), sums.data());
       for (int64_t t = 0; t < x.rows; ++t) {
         double sum = sums[static_cast<size_t>(t)];
-        if (bias != nullptr) sum += bias[output];
+        if (product.bias != nullptr) sum += product.bias[output];
         float& out = y.row(t)[output];
-        const double old = epilogue == Epilogue::kAdd ? out : 0.0;
-        out = static_cast<float>(old + Activate(epilogue, sum));
+        const double old = product.epilogue == Epilogue::kAdd ? out : 0.0;
+        out = static_cast<float>(old + Activate(product.epilogue, sum));
       }
     });
   }

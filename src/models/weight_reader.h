@@ -24,6 +24,10 @@ struct LinearLayer {
   std::vector<float> bias;                        // [N]
   std::vector<std::byte> rows;                    // what `weight` reads, if not the mapping itself
   const float* bias_data() const { return bias.empty() ? nullptr : bias.data(); }
+  // For Ops::Linears: without an activation, to y.
+  kernels::LinearOutput To(F32Matrix y) const {
+    return {weight.get(), bias_data(), kernels::Epilogue::kNone, y};
+  }
 };
 
 // Weight and bias of a norm (bias empty: none).

@@ -96,8 +96,7 @@ class CpuOps final : public Ops {
         std::make_unique<PanelWeight>(converted.view(), format, pool_.num_threads()));
   }
 
-  void Linear(ConstF32Matrix x, const LinearWeight& weight, const float* bias, Epilogue epilogue,
-              F32Matrix y) override;
+  void Linears(ConstF32Matrix x, std::span<const LinearOutput> outputs) override;
   void Gather(TensorView table, std::span<const int32_t> ids, float scale, bool accumulate,
               F32Matrix y) override;
   void LayerNorm(ConstF32Matrix x, const float* weight, const float* bias, float epsilon,
@@ -137,6 +136,17 @@ class CpuOps final : public Ops {
   void PrepareBlocks(ConstF32Matrix x, int64_t block, QuantiseBlocks* quantise, LinearTask& task);
   // Brings x into `format` and fills in what a task says of its rows.
   void PrepareRows(ConstF32Matrix x, RowFormat format, LinearTask& task);
+
+  // One of several products that are cut into the items of one loop.
+  struct Product {
+    LinearTask task;  // but for its rows, panels and scratch
+    LinearPlan plan;
+    void (*kernel)(const LinearTask& task) = nullptr;
+    int64_t first_item = 0;
+  };
+  Product PlanProduct(ConstF32Matrix x, const LinearTask& rows, const LinearOutput& output) const;
+  void RunProducts(ConstF32Matrix x, const LinearTask& rows, std::span<const LinearOutput> outputs);
+
   void GatherRow(const TensorView& table, int32_t id, float scale, bool accumulate, float* scratch,
                  float* y) const;
   void PackKeysAndValues(ConstF32Matrix k, ConstF32Matrix v, const RaggedView& batch,
@@ -149,6 +159,7 @@ class CpuOps final : public Ops {
   AlignedBuffer rows_;
   AlignedBuffer row_scales_;
   AlignedBuffer block_starts_;
+  std::vector<Product> products_;  // kept to reuse memory
   // Per sequence and in it per key/value head, as AttentionTask says.
   AlignedBuffer packed_keys_;
   AlignedBuffer packed_values_;
@@ -211,33 +222,60 @@ void CpuOps::PrepareRows(ConstF32Matrix x, RowFormat format, LinearTask& task) {
   task.a = rows_.data();
 }
 
-void CpuOps::Linear(ConstF32Matrix x, const LinearWeight& weight, const float* bias,
-                    Epilogue epilogue, F32Matrix y) {
-  const PanelWeight& panels = static_cast<const PanelWeight&>(weight);
-  PERGOLA_DCHECK(x.cols == panels.inputs() && y.cols == panels.outputs() && x.rows == y.rows);
-  LinearTask common = {};
-  PrepareRows(x, RowFormatOf(panels.format()), common);
-  common.panels = panels.panels();
-  common.panel_bytes = panels.panel_bytes();
-  common.inputs = panels.inputs();
-  common.outputs = panels.outputs();
-  common.bias = bias;
-  common.epilogue = epilogue;
-  common.y = y.data;
-  common.y_stride = y.stride;
+void CpuOps::Linears(ConstF32Matrix x, std::span<const LinearOutput> outputs) {
+  const auto format = [&](size_t index) {
+    return RowFormatOf(static_cast<const PanelWeight&>(*outputs[index].weight).format());
+  };
+  for (size_t begin = 0, end = 0; begin < outputs.size(); begin = end) {
+    for (end = begin + 1; end < outputs.size() && format(end) == format(begin); ++end) {
+    }
+    LinearTask rows = {};
+    PrepareRows(x, format(begin), rows);
+    RunProducts(x, rows, outputs.subspan(begin, end - begin));
+  }
+}
 
-  const LinearPlan plan =
-      PlanLinear(x.rows, panels.num_panels(), panels.inputs(), pool_.num_threads());
+CpuOps::Product CpuOps::PlanProduct(ConstF32Matrix x, const LinearTask& rows,
+                                    const LinearOutput& output) const {
+  const PanelWeight& weight = static_cast<const PanelWeight&>(*output.weight);
+  PERGOLA_DCHECK(x.cols == weight.inputs() && output.y.cols == weight.outputs());
+  PERGOLA_DCHECK(x.rows == output.y.rows);
+  Product product;
+  product.task = rows;
+  product.task.panels = weight.panels();
+  product.task.panel_bytes = weight.panel_bytes();
+  product.task.inputs = weight.inputs();
+  product.task.outputs = weight.outputs();
+  product.task.bias = output.bias;
+  product.task.epilogue = output.epilogue;
+  product.task.y = output.y.data;
+  product.task.y_stride = output.y.stride;
+  product.plan = PlanLinear(x.rows, weight.num_panels(), weight.inputs(), pool_.num_threads());
+  product.kernel = isa_.table->linear[static_cast<size_t>(weight.format())];
+  return product;
+}
+
+void CpuOps::RunProducts(ConstF32Matrix x, const LinearTask& rows,
+                         std::span<const LinearOutput> outputs) {
+  products_.clear();
+  int64_t items = 0;
+  for (const LinearOutput& output : outputs) {
+    products_.push_back(PlanProduct(x, rows, output));
+    products_.back().first_item = items;
+    items += products_.back().plan.items();
+  }
   ReserveThreadScratch<std::byte>(static_cast<int64_t>(kLinearScratchBytes));
-  const auto kernel = isa_.table->linear[static_cast<size_t>(panels.format())];
-  pool_.ParallelForWithThread(plan.items(), [&](int64_t item, int thread) {
-    LinearTask task = common;
-    task.row_begin = plan.ItemRows(item).begin;
-    task.row_end = plan.ItemRows(item).end;
-    task.panel_begin = plan.ItemPanels(item).begin;
-    task.panel_end = plan.ItemPanels(item).end;
+  pool_.ParallelForWithThread(items, [&](int64_t item, int thread) {
+    const Product* product = &products_.back();
+    while (product->first_item > item) --product;
+    const int64_t own_item = item - product->first_item;
+    LinearTask task = product->task;
+    task.row_begin = product->plan.ItemRows(own_item).begin;
+    task.row_end = product->plan.ItemRows(own_item).end;
+    task.panel_begin = product->plan.ItemPanels(own_item).begin;
+    task.panel_end = product->plan.ItemPanels(own_item).end;
     task.scratch = thread_scratch<std::byte>(thread);
-    kernel(task);
+    product->kernel(task);
   });
 }
 

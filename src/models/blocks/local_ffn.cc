@@ -50,8 +50,8 @@ void ApplyFfn(const FfnWeights& weights, ConstF32Matrix x, kernels::Ops& ops, Wo
   const F32Matrix inner = workspace.Get(Workspace::kFfnInner, x.rows, inner_width);
   if (weights.gate.weight) {
     const F32Matrix up = workspace.Get(Workspace::kFfnUp, x.rows, inner_width);
-    ops.Linear(x, *weights.gate.weight, weights.gate.bias_data(), kernels::Epilogue::kNone, inner);
-    ops.Linear(x, *weights.up.weight, weights.up.bias_data(), kernels::Epilogue::kNone, up);
+    const kernels::LinearOutput outputs[] = {weights.gate.To(inner), weights.up.To(up)};
+    ops.Linears(x, outputs);
     ops.GatedActivation(weights.activation, inner, up);
   } else {
     ops.Linear(x, *weights.up.weight, weights.up.bias_data(), weights.activation, inner);

@@ -87,9 +87,9 @@ void SelfAttention(kernels::Ops& ops, const AttentionWeights& weights,
   if (weights.qkv.weight) {
     ops.Linear(x, *weights.qkv.weight, weights.qkv.bias_data(), Epilogue::kNone, qkv);
   } else {
-    ops.Linear(x, *weights.query.weight, weights.query.bias_data(), Epilogue::kNone, query);
-    ops.Linear(x, *weights.key.weight, weights.key.bias_data(), Epilogue::kNone, key);
-    ops.Linear(x, *weights.value.weight, weights.value.bias_data(), Epilogue::kNone, value);
+    const kernels::LinearOutput outputs[] = {weights.query.To(query), weights.key.To(key),
+                                             weights.value.To(value)};
+    ops.Linears(x, outputs);
   }
   NormHeads(ops, weights.query_norm, head_width, settings.norm_epsilon, query);
   NormHeads(ops, weights.key_norm, head_width, settings.norm_epsilon, key);
