@@ -208,7 +208,7 @@ void CpuOps::PrepareRows(ConstF32Matrix x, RowFormat format, LinearTask& task) {
       PrepareBlocks(x, kBlock, table.quantise_blocks, task);
       break;
     case RowFormat::kI8Rotated:
-      PrepareBlocks(x, kRotatedBlock, table.quantise_rotated, task);
+      PrepareBlocks(x, kScaledBlock, table.quantise_rotated, task);
       break;
     case RowFormat::kBF16Row: {
       task.a_stride = x.cols + x.cols % 2;

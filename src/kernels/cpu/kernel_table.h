@@ -43,8 +43,8 @@ enum class PanelFormat {
   // further (high), then f16 scales [n]. 288 bytes.
   kQ4Fours,
   kBF16Pairs,  // u16 [K / 2, rounded up][n][2]
-  // Per block of 128 k, rotated (rotation.h) and rounded: byte [32 fours][n][4] holds value + 128,
-  // then f32 scales [n], divided by 128 to undo both rotations. 2112 bytes.
+  // Values rotated 128 k at a time (rotation.h), then per block of 32 k: byte [8 fours][n][4] holds
+  // value + 128, then f32 scales [n], divided by 128 to undo both rotations. 576 bytes.
   kRotatedBytes,
 };
 inline constexpr int kNumPanelFormats = 8;
@@ -55,7 +55,7 @@ enum class RowFormat {
   kI16Row,     // i16 and one scale per row
   kI8Block,    // i8, and per block of 32 a scale
   kBF16Row,    // rounded to bf16; an odd K is filled up with a zero
-  kI8Rotated,  // blocks of 128, rotated, then i8 with a scale
+  kI8Rotated,  // rotated 128 at a time, then as kI8Block
 };
 constexpr RowFormat RowFormatOf(PanelFormat format) {
   switch (format) {
@@ -88,7 +88,7 @@ struct LinearTask {
   const void* a;  // rows of RowFormatOf(the weight's format); row 0 of the matrix
   int64_t a_stride;
   const float* row_scale;    // [T] for i16 rows, else null
-  const float* block_scale;  // [T, K / 32 or K / 128] for i8 blocks, else null
+  const float* block_scale;  // [T, K / 32] for i8 blocks, else null
   const int32_t* block_start;
   const std::byte* panels;  // panel 0 of the weight
   int64_t panel_bytes;
@@ -174,7 +174,7 @@ struct KernelTable {
   void (*quantise_row)(const float* x, int64_t count, int16_t* q, float* scale);
   // The same to i8, |q| <= 127, block by block of 32; null without kQ4Fours.
   void (*quantise_blocks)(const float* x, int64_t count, int8_t* q, BlockScales scales);
-  // The same of rotated blocks of 128; null without kRotatedBytes.
+  // The same of values that are rotated 128 at a time; null without kRotatedBytes.
   void (*quantise_rotated)(const float* x, int64_t count, int8_t* q, BlockScales scales);
   // Nearest even, subnormals to zero; null without kBF16Pairs. `count` values, then a zero if odd.
   void (*round_to_bf16)(const float* x, int64_t count, uint16_t* rounded);

@@ -122,21 +122,20 @@ void PackPairsPanel(const TensorView& weight, int64_t first_output, int64_t colu
   }
 }
 
-constexpr int64_t kRotatedBlockBytes =
-    kRotatedBlock * kPanelCols + kPanelCols * static_cast<int64_t>(sizeof(float));
+constexpr int64_t kScaledBlockBytes =
+    kScaledBlock * kPanelCols + kPanelCols * static_cast<int64_t>(sizeof(float));
 
-// One column's block of 128, rotated, to bytes + 128 and a scale. `block` is the panel's.
-void PackRotatedBlock(float* values, int64_t column, std::byte* block) {
-  RotateBlock(values);
+// One column's block of rotated values to bytes + 128 and a scale. `block` is the panel's.
+void PackScaledBlock(const float* values, int64_t column, std::byte* block) {
   float largest = 0;
-  for (int64_t k = 0; k < kRotatedBlock; ++k) largest = std::max(largest, std::abs(values[k]));
+  for (int64_t k = 0; k < kScaledBlock; ++k) largest = std::max(largest, std::abs(values[k]));
   const float inverse = largest == 0 ? 0 : 127.0f / largest;
-  for (int64_t k = 0; k < kRotatedBlock; ++k) {
+  for (int64_t k = 0; k < kScaledBlock; ++k) {
     const int rounded = static_cast<int>(std::nearbyint(values[k] * inverse));
     block[(k / 4 * kPanelCols + column) * 4 + k % 4] = static_cast<std::byte>(rounded + 128);
   }
   const float scale = largest / 127.0f / static_cast<float>(kRotatedBlock);
-  std::memcpy(block + kRotatedBlock * kPanelCols + column * 4, &scale, sizeof(scale));
+  std::memcpy(block + kScaledBlock * kPanelCols + column * 4, &scale, sizeof(scale));
 }
 
 void PackRotatedPanel(const TensorView& weight, int64_t first_output, int64_t columns,
@@ -145,8 +144,9 @@ void PackRotatedPanel(const TensorView& weight, int64_t first_output, int64_t co
   std::vector<float> row(static_cast<size_t>(inputs));
   for (int64_t column = 0; column < columns; ++column) {
     DequantiseRow(weight.dtype, weight.row(first_output + column), inputs, row.data());
-    for (int64_t k = 0; k < inputs; k += kRotatedBlock) {
-      PackRotatedBlock(row.data() + k, column, panel + k / kRotatedBlock * kRotatedBlockBytes);
+    for (int64_t k = 0; k < inputs; k += kRotatedBlock) RotateBlock(row.data() + k);
+    for (int64_t k = 0; k < inputs; k += kScaledBlock) {
+      PackScaledBlock(row.data() + k, column, panel + k / kScaledBlock * kScaledBlockBytes);
     }
   }
 }
@@ -193,7 +193,7 @@ int64_t PanelBytes(PanelFormat format, int64_t inputs) {
     case PanelFormat::kQ4Fours:
       return inputs / kBlock * (kPanelBlockValues / 2 + kPanelCols * 2);
     case PanelFormat::kRotatedBytes:
-      return inputs / kRotatedBlock * kRotatedBlockBytes;
+      return inputs / kScaledBlock * kScaledBlockBytes;
   }
   return 0;
 }

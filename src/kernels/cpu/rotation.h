@@ -1,17 +1,18 @@
 // A Walsh-Hadamard transform: what int8 weights and their activations are rotated by.
 //
 // A product keeps its value when both its operands are rotated by the same orthogonal matrix, but a
-// rotated block has no outliers: every value becomes a sum of all 128 with signs, and one scale for
-// 128 values costs no more digits than one for 32 did (docs/numerics.md). The transform is its own
-// inverse up to the factor 128.
+// rotated block has no outliers: every value becomes a sum of all 128 with signs, so that 8 bits
+// lose less (docs/numerics.md). The transform is its own inverse up to the factor 128.
 #pragma once
 
 #include <cstdint>
 
 namespace pergola::kernels::cpu {
 
-// Values that are rotated together, and share a scale afterwards.
+// Values that are rotated together.
 inline constexpr int64_t kRotatedBlock = 128;
+// Rotated values that share a scale.
+inline constexpr int64_t kScaledBlock = 32;
 
 // values = H values, in place, H [128, 128] of +1 and -1: |H values| is sqrt(128) times |values|.
 inline void RotateBlock(float* values) {

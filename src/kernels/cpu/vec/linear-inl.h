@@ -265,27 +265,38 @@ void QuantiseRow(const float* x, int64_t count, int16_t* q, float* scale) {
   }
 }
 
+// One block of `kVecs` vectors to bytes.
+template <int kVecs>
+inline void QuantiseBlock(const VecF* values, int8_t* q, pergola::kernels::cpu::BlockScales scales,
+                          int64_t block, int32_t start_of_one) {
+  const VecF magic = Set(12582912.0f);
+  typedef int8_t Narrow __attribute__((vector_size(kLanes)));
+  VecF largest = {};
+#pragma GCC unroll 8
+  for (int vec = 0; vec < kVecs; ++vec) largest = Max(largest, Abs(values[vec]));
+  const float magnitude = ReduceMax(largest);
+  const bool zero = magnitude < kLeastMagnitude;
+  scales.scale[block] = zero ? 0.0f : magnitude / 127.0f;
+  const VecF inverse = Set(zero ? 0.0f : 127.0f / magnitude);
+  VecI total = {};
+#pragma GCC unroll 8
+  for (int vec = 0; vec < kVecs; ++vec) {
+    const VecI rounded = Bits(values[vec] * inverse + magic) - Bits(magic);
+    total += rounded;
+    const Narrow narrow = __builtin_convertvector(rounded, Narrow);
+    __builtin_memcpy(q + vec * kLanes, &narrow, sizeof(narrow));
+  }
+  scales.start[block] = start_of_one * ReduceSumInt(total);
+}
+
 // Not every instruction set has products that take it.
 [[maybe_unused]] void QuantiseBlocks(const float* x, int64_t count, int8_t* q,
                                      pergola::kernels::cpu::BlockScales scales) {
   constexpr int kVecs = static_cast<int>(kBlock) / kLanes;
-  const VecF magic = Set(12582912.0f);
-  typedef int8_t Narrow __attribute__((vector_size(kLanes)));
   for (int64_t block = 0; block < count / kBlock; ++block, x += kBlock, q += kBlock) {
-    VecF largest = {};
-    for (int vec = 0; vec < kVecs; ++vec) largest = Max(largest, Abs(Load(x + vec * kLanes)));
-    const float magnitude = ReduceMax(largest);
-    const bool zero = magnitude < kLeastMagnitude;
-    scales.scale[block] = zero ? 0.0f : magnitude / 127.0f;
-    const VecF inverse = Set(zero ? 0.0f : 127.0f / magnitude);
-    VecI total = {};
-    for (int vec = 0; vec < kVecs; ++vec) {
-      const VecI rounded = Bits(Load(x + vec * kLanes) * inverse + magic) - Bits(magic);
-      total += rounded;
-      const Narrow narrow = __builtin_convertvector(rounded, Narrow);
-      __builtin_memcpy(q + vec * kLanes, &narrow, sizeof(narrow));
-    }
-    scales.start[block] = -8 * ReduceSumInt(total);
+    VecF values[kVecs];
+    for (int vec = 0; vec < kVecs; ++vec) values[vec] = Load(x + vec * kLanes);
+    QuantiseBlock<kVecs>(values, q, scales, block, -8);
   }
 }
 

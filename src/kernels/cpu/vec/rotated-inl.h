@@ -9,6 +9,7 @@
 namespace {
 
 using pergola::kernels::cpu::kRotatedBlock;
+using pergola::kernels::cpu::kScaledBlock;
 
 constexpr int kRotatedVecs = static_cast<int>(kRotatedBlock) / kLanes;
 
@@ -39,37 +40,24 @@ inline void RotateVectors(VecF (&values)[kRotatedVecs]) {
   }
 }
 
-// As QuantiseBlocks, of rotated blocks of 128.
+// As QuantiseBlocks, of values that are rotated 128 at a time.
 void QuantiseRotated(const float* x, int64_t count, int8_t* q,
                      pergola::kernels::cpu::BlockScales scales) {
-  const VecF magic = Set(12582912.0f);
-  typedef int8_t Narrow __attribute__((vector_size(kLanes)));
-  for (int64_t block = 0; block < count / kRotatedBlock; ++block) {
+  for (int64_t begin = 0; begin < count; begin += kRotatedBlock) {
     VecF values[kRotatedVecs];
-    for (int i = 0; i < kRotatedVecs; ++i) values[i] = Load(x + i * kLanes);
+    for (int i = 0; i < kRotatedVecs; ++i) values[i] = Load(x + begin + i * kLanes);
     RotateVectors(values);
-    VecF largest = {};
-    for (int i = 0; i < kRotatedVecs; ++i) largest = Max(largest, Abs(values[i]));
-    const float magnitude = ReduceMax(largest);
-    const bool zero = magnitude < kLeastMagnitude;
-    scales.scale[block] = zero ? 0.0f : magnitude / 127.0f;
-    const VecF inverse = Set(zero ? 0.0f : 127.0f / magnitude);
-    VecI total = {};
-    for (int i = 0; i < kRotatedVecs; ++i) {
-      const VecI rounded = Bits(values[i] * inverse + magic) - Bits(magic);
-      total += rounded;
-      const Narrow narrow = __builtin_convertvector(rounded, Narrow);
-      __builtin_memcpy(q + i * kLanes, &narrow, sizeof(narrow));
+    constexpr int kVecs = static_cast<int>(kScaledBlock) / kLanes;
+    for (int first = 0; first < kRotatedVecs; first += kVecs) {
+      const int64_t at = begin + first * kLanes;
+      QuantiseBlock<kVecs>(values + first, q + at, scales, at / kScaledBlock, -128);
     }
-    scales.start[block] = -128 * ReduceSumInt(total);
-    x += kRotatedBlock;
-    q += kRotatedBlock;
   }
 }
 
 // Bytes + 128, four k of a column after the other (PanelFormat::kRotatedBytes).
 struct RotatedBytes {
-  static constexpr int64_t kDepth = kRotatedBlock;
+  static constexpr int64_t kDepth = kScaledBlock;
   static constexpr int64_t kWeightBytes = kDepth * kPanelCols;
   static constexpr int64_t kBytes = kWeightBytes + kPanelCols * 4;
   static constexpr int kTemporaries = 2;
