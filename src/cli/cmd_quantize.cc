@@ -47,7 +47,7 @@ struct QuantizeFlags {
   bool offline = false;
 };
 
-// int8 and int4 are what `--weights int8|int4` computes in.
+// int8 and int4 are what `--weights int8|int4` computes in (int8: without VNNI).
 DType TypeOf(const std::string& name) {
   return name == "q4_0" || name == "int4" ? DType::kQ4_0 : DType::kQ8_0;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -30,8 +31,8 @@ std::string UnitOf(const formats::TensorInfo& tensor) {
   return tensor.name.substr(0, tensor.name.find('.', 4));
 }
 
-// llama.cpp's number of a file whose matrices are mostly of one type.
-uint32_t FileType(DType type) {
+// llama.cpp's number of a file whose matrices are mostly of one type, if it is one that we write.
+std::optional<uint32_t> FileType(DType type) {
   switch (type) {
     case DType::kF16:
       return 1;
@@ -41,8 +42,10 @@ uint32_t FileType(DType type) {
       return 7;
     case DType::kBF16:
       return 32;
-    default:
+    case DType::kF32:
       return 0;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -175,17 +178,21 @@ Status Quantiser::Write(const QuantisationPlan& plan, const std::string& path) c
       std::max_element(elements.begin(), elements.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
 
+  // Of a file that stays mostly as it was, its own number stays.
+  const std::optional<uint32_t> file_type =
+      most == elements.end() ? std::nullopt : FileType(most->first);
+
   formats::GgufWriter writer;
-  size_t num_key_values = 2;
+  size_t num_key_values = file_type ? 2 : 1;
   for (const auto& [key, type, payload] : key_values_) {
-    if (key == kFileType || key == kQuantisationVersion) continue;
+    if ((key == kFileType && file_type) || key == kQuantisationVersion) continue;
     // Data are laid out anew, by 32 bytes.
     if (key == formats::kGgufAlignmentKey) continue;
     writer.SetRaw(key, type, payload);
     ++num_key_values;
   }
   writer.SetUint32(kQuantisationVersion, 2);
-  writer.SetUint32(kFileType, most == elements.end() ? 0 : FileType(most->first));
+  if (file_type) writer.SetUint32(kFileType, *file_type);
   for (const WantedTensor& tensor : tensors) {
     PERGOLA_RETURN_IF_ERROR(writer.Add(*tensor.name, tensor.view));
   }

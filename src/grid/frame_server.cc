@@ -153,7 +153,7 @@ FrameServer::~FrameServer() {
   impl_->accepting.join();
   close(impl_->listener);
   for (Impl::Session& session : impl_->sessions) {
-    shutdown(session.socket, SHUT_RDWR);
+    shutdown(session.socket, SHUT_RD);  // no further request; an answer under way still goes out
     session.thread.join();
     close(session.socket);
   }

@@ -54,7 +54,14 @@ Status CheckAnswer(const FrameHeader& request, const FrameHeader& answer,
   if (answer.kind != request.kind || answer.argument != request.argument) {
     return DataLossError("the answer is to another request");
   }
-  if (answer.type == PayloadType::kBytes) return OkStatus();
+  if (answer.type == PayloadType::kBytes) {
+    return request.kind == FrameKind::kTop ? OkStatus() : DataLossError("the answer has no rows");
+  }
+  if (request.kind == FrameKind::kFfn &&
+      (answer.type != request.type || answer.rows != request.rows ||
+       answer.width != request.width)) {
+    return DataLossError("the answer's rows are not shaped as those that were sent");
+  }
   if (answer.width == 0 || answer.rows == 0 ||
       RowsBytes(answer.type, answer.rows, answer.width) != payload.size()) {
     return DataLossError("the answer's rows have the wrong length");
@@ -108,6 +115,9 @@ Status Router::Forward(const FrameHeader& request, std::span<const std::byte> pa
                    &frame);
   FrameHeader header;
   std::vector<std::byte> rows;
+  // A member that is not what it announced says nothing about the request: another one may do.
+  const Status opened = lease.part().Open();
+  if (!opened.ok()) return UnavailableError(member.facts.url + ": " + opened.message());
   PERGOLA_RETURN_IF_ERROR(lease.part().Call(frame, request.request_id, &header, &rows));
   PERGOLA_RETURN_IF_ERROR(CheckAnswer(request, header, rows).WithContext(member.facts.url));
   AppendBytesFrame(header, {reinterpret_cast<const char*>(rows.data()), rows.size()}, answer);

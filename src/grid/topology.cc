@@ -155,7 +155,8 @@ Result<uint64_t> Topology::Add(const GridMemberFacts& facts) {
 }
 
 Status Topology::Beat(uint64_t id, const service::GridLoad& load) {
-  for (const MemberPtr& member : *members()) {
+  const std::shared_ptr<const MemberList> all = members();
+  for (const MemberPtr& member : *all) {
     if (member->id != id) continue;
     const std::lock_guard lock(member->mutex);
     member->load = load;

@@ -29,7 +29,7 @@ class Process:
         self.process = subprocess.Popen([str(each) for each in (pergola, *args)], stderr=subprocess.PIPE, text=True)
         self.said = ""
         self.changed = threading.Condition()
-        self.reader = threading.Thread(target=self.read)
+        self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 
     def read(self):
@@ -136,6 +136,7 @@ def check_grid(pergola, golden, folder, started):
     high.wait_for(r"joined \S+")
     spare = started(serve(pergola, router, "ffn", folder / "low", *keyed))
     spare.wait_for(r"joined \S+")
+    router.wait_until(lambda grid: len(grid["members"]) == 4)
     assert router.get("/readyz")[0] == 200
     assert "<table>" in router.get("/v1/grid", accept="text/html")[1]
     assert grid().stdout == local

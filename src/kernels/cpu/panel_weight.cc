@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -129,9 +130,12 @@ constexpr int64_t kScaledBlockBytes =
 void PackScaledBlock(const float* values, int64_t column, std::byte* block) {
   float largest = 0;
   for (int64_t k = 0; k < kScaledBlock; ++k) largest = std::max(largest, std::abs(values[k]));
-  const float inverse = largest == 0 ? 0 : 127.0f / largest;
+  // As for activations; false of what is not a number as well.
+  const bool usable = largest >= 1e-30f && largest <= std::numeric_limits<float>::max();
+  const float inverse = usable ? 127.0f / largest : 0;
+  if (!usable) largest = 0;
   for (int64_t k = 0; k < kScaledBlock; ++k) {
-    const int rounded = static_cast<int>(std::nearbyint(values[k] * inverse));
+    const int rounded = usable ? static_cast<int>(std::nearbyint(values[k] * inverse)) : 0;
     block[(k / 4 * kPanelCols + column) * 4 + k % 4] = static_cast<std::byte>(rounded + 128);
   }
   const float scale = largest / 127.0f / static_cast<float>(kRotatedBlock);
