@@ -37,7 +37,6 @@ class ReplicaSet::State : public std::enable_shared_from_this<State> {
   struct Attempt;
   using AttemptPtr = std::shared_ptr<Attempt>;
   struct Piece {
-    bool answered = false;
     std::vector<AttemptPtr> open;  // more than one when hedged
   };
   // One request of a caller; all but `request` and `done` are guarded by the state's mutex.

@@ -368,7 +368,7 @@ class HedgeTest : public ReplicaSetTest {
 };
 
 TEST_F(HedgeTest, AStragglerIsAskedElsewhereAndTheLoserCancelled) {
-  Start(2, After(milliseconds(1)));
+  Start(2, After(milliseconds(50)));
   auto answer = HeldBy(0);
   const auto output = answer.get();
   ASSERT_TRUE(output.ok()) << output.status().message();
@@ -394,7 +394,7 @@ TEST_F(HedgeTest, IsOffUnlessAskedFor) {
 }
 
 TEST_F(HedgeTest, TheFirstAnswerCountsAlsoIfItIsTheSlowOnes) {
-  Start(2, After(milliseconds(1)));
+  Start(2, After(milliseconds(50)));
   for (const auto& fake : fakes_) fake->Hold();
   auto answer = Submit(List({7}));
   for (const auto& fake : fakes_) fake->AwaitHeld(1);
@@ -405,7 +405,7 @@ TEST_F(HedgeTest, TheFirstAnswerCountsAlsoIfItIsTheSlowOnes) {
 }
 
 TEST_F(HedgeTest, AFailureOfOneWaitsForTheOther) {
-  Start(2, After(milliseconds(1)));
+  Start(2, After(milliseconds(50)));
   for (const auto& fake : fakes_) fake->Hold();
   auto answer = Submit(List({7}));
   for (const auto& fake : fakes_) fake->AwaitHeld(1);
@@ -419,7 +419,7 @@ TEST_F(HedgeTest, AFailureOfOneWaitsForTheOther) {
 }
 
 TEST_F(HedgeTest, TheBudgetEndsHedges) {
-  ReplicaSetOptions options = After(milliseconds(1));
+  ReplicaSetOptions options = After(milliseconds(50));
   options.hedge_burst = 2;
   options.hedge_share = 0;
   Start(2, options);

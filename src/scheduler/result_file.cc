@@ -70,6 +70,10 @@ Status ResultFile::Load(const TakeStored& take) {
   size_t whole = 0;
   if (size > 0) {
     PERGOLA_ASSIGN_OR_RETURN(const MappedFile mapped, MappedFile::Open(options_.path));
+    if (!MayBeResults(mapped.bytes())) {
+      return FailedPreconditionError("'" + options_.path +
+                                     "' is no file of results: it is left as it is");
+    }
     mapped.Advise(AccessPattern::kSequential);
     whole = ReadRecords(mapped.bytes(), options_.identity, [&](StoredRecord record) {
       checksums_.insert(record.checksum);
@@ -78,11 +82,10 @@ Status ResultFile::Load(const TakeStored& take) {
     });
   }
   if (static_cast<off_t>(whole) < size) {
-    options_.tell(whole == 0 ? "'" + options_.path +
-                                   "' is of another model or numeric class, or no file of "
-                                   "results: begun anew"
-                             : "'" + options_.path + "': " + std::to_string(size - whole) +
-                                   " bytes behind the last whole record are cut off");
+    options_.tell(whole == 0
+                      ? "'" + options_.path + "' is of another model or numeric class: begun anew"
+                      : "'" + options_.path + "': " + std::to_string(size - whole) +
+                            " bytes behind the last whole record are cut off");
     if (::ftruncate(fd_, static_cast<off_t>(whole)) != 0) return FileError("cut", options_.path);
   }
   file_bytes_ = static_cast<int64_t>(whole);

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 
 #include "core/testing/temp_folder.h"
 
@@ -134,6 +135,16 @@ TEST_F(ResultFileTest, AnotherIdentityBeginsAnew) {
   EXPECT_NE(told_.find("begun anew"), std::string::npos) << told_;
   Open(other);
   EXPECT_EQ(loaded_, (std::vector<int32_t>{7}));
+}
+
+TEST_F(ResultFileTest, AForeignFileIsLeftAsItIs) {
+  const std::string foreign = "GGUF, and somebody's only copy of it";
+  std::ofstream(Options().path, std::ios::binary) << foreign;
+  const auto opened = ResultFile::Open(Options(), [](SequenceKey, StoredOutput) {});
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.status().code(), StatusCode::kFailedPrecondition);
+  std::ifstream file(Options().path, std::ios::binary);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), foreign);
 }
 
 TEST_F(ResultFileTest, WhereverItIsTornWholeRecordsStay) {

@@ -3,6 +3,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <type_traits>
@@ -89,6 +90,12 @@ std::optional<StoredRecord> ReadPayload(std::string_view payload) {
 }
 
 }  // namespace
+
+bool MayBeResults(std::span<const std::byte> bytes) {
+  const size_t count = std::min(bytes.size(), kMagic.size());
+  return std::equal(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count),
+                    std::as_bytes(std::span(kMagic)).begin());
+}
 
 std::string HeaderBytes(std::string_view identity) {
   std::string bytes(kMagic);

@@ -25,6 +25,9 @@ namespace pergola::scheduler {
 using StoredOutput = std::shared_ptr<const service::SequenceOutput>;
 
 std::string HeaderBytes(std::string_view identity);
+// Whether a file that begins so may be one of results, of whatever model, perhaps torn at its very
+// begin: anything else is somebody's and must not be written over.
+bool MayBeResults(std::span<const std::byte> bytes);
 std::string RecordBytes(const SequenceKey& key, const service::SequenceOutput& output);
 
 // A payload behind its length and checksum.
