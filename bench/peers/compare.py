@@ -28,7 +28,7 @@ def line_up(args):
     minilm = {
         "f32": [("pergola", "f32", MINILM), ("onnxruntime", "f32", onnx / "fused.onnx"),
                 ("openvino", "f32", onnx / "plain.onnx"), ("llama.cpp", "F32", gguf / f"{MINILM}-F32.gguf")],
-        "8 bit": [("pergola", "Q8_0", gguf / f"{MINILM}-Q8_0.gguf"),
+        "8 bit": [("pergola", "int8", MINILM), ("pergola", "Q8_0", gguf / f"{MINILM}-Q8_0.gguf"),
                   ("onnxruntime", "int8", onnx / "int8.onnx"),
                   ("llama.cpp", "Q8_0", gguf / f"{MINILM}-Q8_0.gguf")],
         "bf16": [("pergola", "BF16", gguf / f"{MINILM}-BF16.gguf"),
@@ -81,7 +81,8 @@ def measure(args, title, truth_path, engines):
         for _ in range(args.rounds):
             for engine, variant, path in engines:
                 if engine == "pergola":
-                    cells = pergola_cells(args, path, threads, args.seconds, True)
+                    weights = ["--weights", "int8"] if variant == "int8" else []
+                    cells = pergola_cells(args, path, threads, args.seconds, True, weights)
                 else:
                     cells = peer_cells(engine, path, threads, args.seconds, texts)
                 for key, cell in cells.items():
