@@ -85,17 +85,17 @@ Status PartService::LoadPart(const PartOptions& options) {
   return OkStatus();
 }
 
-std::string PartService::StatsJson() const {
-  std::string out = "{\"mode\":" + JsonText(facts_.mode) + ",\"model\":" + JsonText(facts_.model) +
-                    ",\"identity\":" + JsonText(facts_.identity) +
-                    ",\"numeric_class\":" + JsonText(facts_.numeric_class) +
-                    ",\"hidden_size\":" + std::to_string(facts_.hidden_size) +
-                    ",\"vocab_size\":" + std::to_string(facts_.vocab_size) +
-                    ",\"num_layers\":" + std::to_string(facts_.num_layers) +
-                    ",\"embed_scale\":" + std::to_string(facts_.embed_scale);
-  if (ffn_) {
-    out += ",\"layers_owned\":[" + std::to_string(facts_.layers.first) + "," +
-           std::to_string(facts_.layers.last) + "]";
+std::string FactsJson(const PartFacts& facts) {
+  std::string out = "{\"mode\":" + JsonText(facts.mode) + ",\"model\":" + JsonText(facts.model) +
+                    ",\"identity\":" + JsonText(facts.identity) +
+                    ",\"numeric_class\":" + JsonText(facts.numeric_class) +
+                    ",\"hidden_size\":" + std::to_string(facts.hidden_size) +
+                    ",\"vocab_size\":" + std::to_string(facts.vocab_size) +
+                    ",\"num_layers\":" + std::to_string(facts.num_layers) +
+                    ",\"embed_scale\":" + std::to_string(facts.embed_scale);
+  if (facts.layers.size() > 0) {
+    out += ",\"layers_owned\":[" + std::to_string(facts.layers.first) + "," +
+           std::to_string(facts.layers.last) + "]";
   }
   return out + "}";
 }

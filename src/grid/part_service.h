@@ -55,6 +55,9 @@ struct PartFacts {
   float embed_scale = 1;
 };
 
+// As a JSON object (contract of GET /v1/stats); without layers, no "layers_owned".
+std::string FactsJson(const PartFacts& facts);
+
 // Thread-safe.
 class PartService : public service::SplitService {
  public:
@@ -64,8 +67,7 @@ class PartService : public service::SplitService {
                                                    const PartOptions& options);
 
   const PartFacts& facts() const { return facts_; }
-  // The facts and counters as a JSON object (contract of GET /v1/stats).
-  std::string StatsJson() const override;
+  std::string StatsJson() const override { return FactsJson(facts_); }
 
   // Of an embed part; FAILED_PRECONDITION from another.
   int64_t hidden_size() const override { return facts_.hidden_size; }

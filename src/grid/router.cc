@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "grid/json_text.h"
+#include "grid/part_service.h"
 #include "grid/remote_part.h"
 
 namespace pergola::grid {
@@ -130,25 +130,24 @@ Status Router::Stats(FrameHeader header, std::string* answer) const {
   if (members->empty() || !missing.empty()) {
     return UnavailableError("no server of the grid has " + missing);
   }
-  const service::GridMemberFacts* facts = &members->front()->facts;
-  float embed_scale = 1;
+  const service::GridMemberFacts& first = members->front()->facts;
+  PartFacts facts;
+  facts.mode = "router";
+  facts.model = first.model;
+  facts.identity = first.identity;
+  facts.numeric_class = first.numeric_class;
+  facts.hidden_size = first.hidden_size;
+  facts.vocab_size = first.vocab_size;
+  facts.num_layers = first.num_layers;
+  facts.layers = {0, first.num_layers - 1};
   for (const MemberPtr& member : *members) {
-    if (member->facts.embed) embed_scale = member->facts.embed_scale;
+    if (member->facts.embed) facts.embed_scale = member->facts.embed_scale;
   }
   header.answer = true;
   header.type = PayloadType::kBytes;
   header.rows = header.width = 0;
-  header.identity = ShortIdentityOf(facts->identity);
-  AppendBytesFrame(header,
-                   "{\"mode\":\"router\",\"model\":" + JsonText(facts->model) +
-                       ",\"identity\":" + JsonText(facts->identity) +
-                       ",\"numeric_class\":" + JsonText(facts->numeric_class) +
-                       ",\"hidden_size\":" + std::to_string(facts->hidden_size) +
-                       ",\"vocab_size\":" + std::to_string(facts->vocab_size) +
-                       ",\"num_layers\":" + std::to_string(facts->num_layers) +
-                       ",\"embed_scale\":" + std::to_string(embed_scale) + ",\"layers_owned\":[0," +
-                       std::to_string(facts->num_layers - 1) + "]}",
-                   answer);
+  header.identity = ShortIdentityOf(facts.identity);
+  AppendBytesFrame(header, FactsJson(facts), answer);
   return OkStatus();
 }
 
