@@ -49,10 +49,14 @@ void Exchange::StartDeadline(service::Clock::time_point deadline, Failure failur
   const std::lock_guard lock(mutex_);
   ticket_ = parts_.timer->Add(deadline, [weak = weak_from_this(), failure = std::move(failure)] {
     const std::shared_ptr<Exchange> exchange = weak.lock();
-    if (exchange == nullptr) return;
-    if (exchange->request_.cancel != nullptr) exchange->request_.cancel->Cancel();
-    exchange->Fail(failure);
+    if (exchange != nullptr) exchange->Expire(failure);
   });
+}
+
+void Exchange::Expire(const Failure& failure) {
+  if (request_.cancel != nullptr) request_.cancel->Cancel();
+  // Without the key: what was begun goes on until it sees that nobody waits.
+  if (Claim()) Respond(ResponseOf(failure));
 }
 
 bool Exchange::Claim() {
@@ -77,13 +81,14 @@ void Exchange::ReleaseKey() {
 }
 
 void Exchange::Respond(HttpResponse response) {
-  // Before the client can see the answer and send its next request.
-  if (!response.next_chunk) ReleaseKey();
   const HttpRespond respond = std::move(respond_);
   respond(std::move(response));
 }
 
 void Exchange::Send(HttpResponse response) {
+  const bool more = response.next_chunk != nullptr;
+  // Before the client can see the answer and send its next request.
+  if (!more) ReleaseKey();
   if (Claim()) Respond(std::move(response));
 }
 
@@ -123,8 +128,7 @@ void Exchange::SendParts(AnswerParts parts, std::vector<HttpHeader> headers) {
   Send(std::move(response));
 }
 
-void Exchange::Fail(const Failure& failure) {
-  if (!Claim()) return;
+HttpResponse Exchange::ResponseOf(const Failure& failure) const {
   HttpResponse response;
   const Envelope envelope = envelope_;
   response.status = HttpStatusOf(failure, envelope);
@@ -133,7 +137,9 @@ void Exchange::Fail(const Failure& failure) {
   if (response.status == 429 || response.status == 503) {
     response.headers.push_back({"retry-after", std::to_string(failure.retry_after.count())});
   }
-  Respond(std::move(response));
+  return response;
 }
+
+void Exchange::Fail(const Failure& failure) { Send(ResponseOf(failure)); }
 
 }  // namespace pergola::gateway

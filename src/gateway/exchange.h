@@ -65,13 +65,15 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void SendParts(AnswerParts parts, std::vector<HttpHeader> headers = {});
   void Fail(const Failure& failure);
 
-  // Given back when the answer is given (a long one: when it is made to its end), or else with the
-  // last owner. Once, before the work begins.
+  // Given back when whoever works on it answers (a long answer: when it is made to its end), or
+  // else with the last owner: a deadline that passes ends no work. Once, before the work begins.
   void HoldKey(std::shared_ptr<KeyUsage> key);
 
  private:
   bool Claim();
-  // Calls respond_ and lets go of it and, unless more of the answer is to be made, of the key.
+  void Expire(const Failure& failure);
+  HttpResponse ResponseOf(const Failure& failure) const;
+  // Calls respond_ and lets go of it.
   void Respond(HttpResponse response);
   void ReleaseKey();
   void NoteRendering(service::Clock::time_point began);

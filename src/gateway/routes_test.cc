@@ -472,6 +472,25 @@ TEST_F(KeyLimitsTest, ARequestIsInWorkUntilItIsAnswered) {
   EXPECT_EQ(in_work_at_answer, 0);
 }
 
+TEST_F(KeyLimitsTest, ADeadlineThatPassesLeavesTheRequestInWork) {
+  service::InferenceCallback held;
+  model_.service->set_intercept([&](service::InferenceRequest&, service::InferenceCallback& done) {
+    held = std::move(done);
+    return true;
+  });
+  RoutesOptions options = Options();
+  options.default_timeout = std::chrono::milliseconds(20);
+  Routes routes(std::move(options));
+  Limit({.concurrent = 1});
+  EXPECT_EQ(Ask(routes, "/v1/embeddings", kOneText).status, 504);
+  ASSERT_NE(held, nullptr);
+  EXPECT_EQ(key_->in_work(), 1);
+  EXPECT_EQ(Ask(routes, "/v1/embeddings", kOneText).status, 429);
+  held(CancelledError("nobody waits"));
+  held = nullptr;
+  EXPECT_EQ(key_->in_work(), 0);
+}
+
 TEST_F(KeyLimitsTest, GetRoutesAreNotCounted) {
   Routes routes(Options());
   Limit({.requests_per_minute = 1});
