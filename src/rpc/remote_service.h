@@ -24,6 +24,8 @@ struct RemoteServiceOptions {
   // pulled closes no connection.
   std::chrono::milliseconds keepalive_time{2000};
   std::chrono::milliseconds keepalive_timeout{2000};
+  // Of one attempt to connect, TLS handshake included.
+  std::chrono::milliseconds connect_timeout{2000};
   // Longest pause between two attempts to connect.
   std::chrono::milliseconds max_backoff{1000};
   // Certificates (PEM) of whom the server's must come from; empty: no TLS.

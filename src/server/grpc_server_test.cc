@@ -10,11 +10,13 @@
 #include <map>
 #include <thread>
 
+#include "core/testing/eventually.h"
 #include "engine/testing/fake_runner.h"
 #include "pergola/v1/embedding.grpc.pb.h"
 #include "rpc/remote_service.h"
 #include "scheduler/scheduler.h"
 #include "server/testing/self_signed.h"
+#include "server/testing/slow_relay.h"
 
 namespace pergola::server {
 namespace {
@@ -242,12 +244,12 @@ TEST_F(GrpcServerTest, AThousandQueuedHangUpsCostLessThanTwoSteps) {
   gate_.AwaitArrival();
   std::vector<std::shared_ptr<service::CancelToken>> waiting;
   for (int i = 0; i < kRequests; ++i) waiting.push_back(ask(2));
-  while (metric("pergola_queue_tokens") < kRequests * kTokens) std::this_thread::yield();
+  ASSERT_TRUE(Eventually([&] { return metric("pergola_queue_tokens") >= kRequests * kTokens; }));
   for (const auto& cancel : waiting) cancel->Cancel();
-  while (metric("pergola_grpc_cancelled_total") < kRequests) std::this_thread::yield();
+  ASSERT_TRUE(Eventually([&] { return metric("pergola_grpc_cancelled_total") >= kRequests; }));
   gate_.Open();
-  while (answered < kRequests + 1) std::this_thread::yield();
-  while (metric("pergola_grpc_open_requests") > 0) std::this_thread::yield();
+  ASSERT_TRUE(Eventually([&] { return answered == kRequests + 1; }));
+  ASSERT_TRUE(Eventually([&] { return metric("pergola_grpc_open_requests") == 0; }));
   // What ran is the request that had begun, and probes of two tokens.
   EXPECT_LT(metric("pergola_batch_tokens_total"), 2 * kTokens);
   EXPECT_EQ(metric("pergola_queue_tokens"), 0);
@@ -314,6 +316,21 @@ TEST_F(GrpcTlsTest, StrangersAreUnavailable) {
   options.ca_pem = certificate_.cert_pem;
   options.tls_name = "another.example";
   EXPECT_EQ(Ask(options).code(), StatusCode::kUnavailable) << "another name";
+}
+
+// A handshake takes round trips: over a long way more than the longest pause between attempts.
+TEST_F(GrpcTlsTest, AHandshakeMayTakeItsTime) {
+  StartSecure();
+  const std::string& address = server_->addresses()[0];
+  const testing::SlowRelay relay(std::stoi(address.substr(address.rfind(':') + 1)),
+                                 std::chrono::milliseconds(300));
+  rpc::RemoteServiceOptions options;
+  options.ca_pem = certificate_.cert_pem;
+  options.api_key = "right";
+  options.max_backoff = std::chrono::milliseconds(100);
+  rpc::RemoteService remote(relay.address(), options);
+  const auto models = remote.FetchModels(std::chrono::seconds(3));
+  EXPECT_TRUE(models.ok()) << models.status().ToString();
 }
 
 TEST_F(GrpcTlsTest, HealthNeedsNoKey) {
