@@ -1,6 +1,9 @@
 #include "cli/service_unit.h"
 
+#include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <system_error>
@@ -35,6 +38,24 @@ std::string_view Description(const std::string& command) {
   if (command == "server") return "Pergola inference server (gRPC)";
   if (command == "gateway") return "Pergola gateway (HTTP)";
   return "Pergola embedding server (HTTP)";
+}
+
+// How long systemd waits before it kills: the time of --drain-timeout, as far as it stands among
+// the arguments, and some for the rest of the way out.
+int64_t StopSeconds(const std::vector<std::string>& arguments) {
+  constexpr std::string_view kFlag = "--drain-timeout";
+  constexpr int64_t kRest = 15;
+  double drain = 30;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (!word.starts_with(kFlag)) continue;
+    const bool apart = word.size() == kFlag.size();
+    if (apart && i + 1 == arguments.size()) continue;
+    const std::string value = apart ? arguments[i + 1] : word.substr(kFlag.size() + 1);
+    const double given = std::strtod(value.c_str(), nullptr);
+    if (given >= 0 && given <= 1e6) drain = given;  // else the command refuses it
+  }
+  return static_cast<int64_t>(std::ceil(drain)) + kRest;
 }
 
 bool IsPlain(char c) {
@@ -77,8 +98,10 @@ Result<std::string> UnitText(const ServiceUnit& unit) {
           "RestartSec=2\n"
           // A wrong command line stays wrong.
           "RestartPreventExitStatus=2\n"
-          // Above --drain-timeout, 30.
-          "TimeoutStopSec=45\n"
+          "# Above --drain-timeout: raise it with a longer one in the configuration file.\n"
+          "TimeoutStopSec=" +
+          std::to_string(StopSeconds(unit.arguments)) +
+          "\n"
           "LimitNOFILE=65536\n"
           "NoNewPrivileges=yes\n"
           "PrivateTmp=yes\n";

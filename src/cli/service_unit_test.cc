@@ -31,6 +31,17 @@ TEST(ServiceUnitTest, SystemUnitIsConfinedUserUnitIsNot) {
   EXPECT_EQ(UnitFileName(unit), "pergola-gateway.service");
 }
 
+TEST(ServiceUnitTest, SystemdWaitsLongerThanTheCommandDrains) {
+  const auto waits = [](std::vector<std::string> arguments, const std::string& seconds) {
+    const std::string text = UnitText({"serve", "/bin/pergola", std::move(arguments)}).value();
+    return text.find("\nTimeoutStopSec=" + seconds + "\n") != std::string::npos;
+  };
+  EXPECT_TRUE(waits({}, "45"));
+  EXPECT_TRUE(waits({"--drain-timeout", "120"}, "135"));
+  EXPECT_TRUE(waits({"--drain-timeout=0.5", "--port", "1"}, "16"));
+  EXPECT_TRUE(waits({"--drain-timeout"}, "45"));
+}
+
 TEST(ServiceUnitTest, RefusesWhatAUnitCannotHold) {
   EXPECT_EQ(UnitText({"serve", "/bin/pergola", {"a\nExecStartPre=/bin/evil"}}).status().code(),
             StatusCode::kInvalidArgument);
