@@ -35,7 +35,7 @@ int RunServe(const ServeFlags& flags, const SetAgain& set_again) {
   if (!flags.part.role.empty()) {
     return ServePart({flags.part, compute.model.models.front(), flags.http.server,
                       compute.model.offline, compute.engine.threads,
-                      compute.engine.activations == "f32"});
+                      compute.engine.activations == "f32", compute.drain_timeout_s});
   }
   ReturnLargeBlocks();   // request bodies and answers come and go in bursts
   SignalWaiter signals;  // before any thread

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -12,7 +11,9 @@
 #include "cli/layer_range.h"
 #include "cli/model_location.h"
 #include "cli/pull_display.h"
+#include "cli/serving.h"
 #include "cli/status_exit.h"
+#include "cli/whole_file.h"
 #include "core/process_memory.h"
 #include "core/signals.h"
 #include "formats/slice.h"
@@ -91,10 +92,7 @@ Result<std::unique_ptr<rpc::GridLink>> JoinGrid(const PartFlags& flags,
   rpc::GridLinkOptions options;
   options.facts = MemberFacts(facts, url);
   if (!flags.join_key_file.empty()) {
-    std::ifstream file(flags.join_key_file);
-    if (!std::getline(file, options.key) || options.key.empty()) {
-      return NotFoundError(flags.join_key_file + " has no key in its first line");
-    }
+    PERGOLA_ASSIGN_OR_RETURN(options.key, ReadKeyFile(flags.join_key_file));
   }
   options.load = [&load] {
     return service::GridLoad{load.in_flight, load.requests,
@@ -146,11 +144,15 @@ int ServePart(const PartServerFlags& flags) {
   auto link = JoinGrid(flags.part, service.facts(),
                        "pergola://" + announced + ":" + std::to_string((*server)->port()), load);
   if (!link.ok()) return Fail(link.status());
-  while (signals.Wait() == Signal::kReload) {
+  Running running;
+  if (http && http->needs_keys()) {
+    running.reload = [&http] { TellReloaded(http->ReloadKeys(), "keys"); };
   }
-  link->reset();  // first: nothing new comes from the router
-  if (http) http->Drain(std::chrono::seconds(5));
-  return kExitOk;
+  running.drain = [&](std::chrono::milliseconds timeout) {
+    link->reset();  // first: nothing new comes from the router
+    return http == nullptr || http->Drain(timeout);
+  };
+  return RunUntilStopped(signals, running, flags.drain_timeout_s);
 }
 
 }  // namespace pergola::cli

@@ -25,9 +25,11 @@ struct PartServerFlags {
   bool offline = false;
   int threads = 0;
   bool reference = false;  // quantised weights are widened
+  double drain_timeout_s = 30;
 };
 
-// Serves until a stop signal; an exit code. Prints what it holds and its address on stderr.
+// Serves until a stop signal; an exit code. SIGHUP rereads the HTTP routes' keys. Prints what it
+// holds and its address on stderr.
 int ServePart(const PartServerFlags& flags);
 
 }  // namespace pergola::cli

@@ -18,4 +18,14 @@ Result<std::string> ReadWholeFile(const std::string& path) {
   return content;
 }
 
+Result<std::string> ReadKeyFile(const std::string& path) {
+  PERGOLA_ASSIGN_OR_RETURN(const std::string content, ReadWholeFile(path));
+  const std::string line = content.substr(0, content.find_first_of("\r\n"));
+  const size_t begin = line.find_first_not_of(" \t");
+  if (begin == std::string::npos) {
+    return InvalidArgumentError("'" + path + "' has no key in its first line");
+  }
+  return line.substr(begin, line.find_last_not_of(" \t") + 1 - begin);
+}
+
 }  // namespace pergola::cli

@@ -9,17 +9,19 @@ import http.client
 import json
 import pathlib
 import re
+import signal
 import struct
 import subprocess
 import sys
+import tempfile
 
 BINARY = "application/x-larql-ffn"
 
 
 class Part:
-    def __init__(self, pergola, model):
+    def __init__(self, pergola, model, *flags):
         self.process = subprocess.Popen([pergola, "serve", "--role", "embed", "--model", model, "--port", "0",
-                                         "--frame-port", "0", "--threads", "1", "--activations", "f32"],
+                                         "--frame-port", "0", "--threads", "1", "--activations", "f32", *flags],
                                         stderr=subprocess.PIPE, text=True)
         said = ""
         for line in self.process.stderr:
@@ -27,6 +29,11 @@ class Part:
             if line == "Ready.\n":
                 break
         self.port = int(re.search(r"http://127\.0\.0\.1:(\d+)", said).group(1))
+
+    def stop(self):
+        self.process.terminate()
+        assert self.process.wait(timeout=10) == 0
+        self.process.stderr.close()
 
     def ask(self, method, path, body=None, want=200, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
@@ -115,6 +122,24 @@ def check_tokens(part, folder):
     part.ask("GET", "/v1/token/encode", want=400)
 
 
+def check_keys(pergola, model):
+    """Keys are reread on SIGHUP; a broken file changes nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        keys = pathlib.Path(folder) / "keys"
+        keys.write_text("old\n")
+        part = Part(pergola, model, "--api-key-file", str(keys))
+        try:
+            part.ask("GET", "/v1/stats", want=401, Authorization="Bearer new")
+            for content, said in (("new\n", "keys reloaded\n"), ("br oken\n", "keys not reloaded")):
+                keys.write_text(content)
+                part.process.send_signal(signal.SIGHUP)
+                assert said in part.process.stderr.readline()
+                part.ask("GET", "/v1/stats", want=200, Authorization="Bearer new")
+                part.ask("GET", "/v1/stats", want=401, Authorization="Bearer old")
+        finally:
+            part.stop()
+
+
 def main():
     folder = pathlib.Path(sys.argv[2]) / "llama"
     part = Part(sys.argv[1], folder)
@@ -126,9 +151,8 @@ def main():
         check_logits(part, stats, folder)
         check_tokens(part, folder)
     finally:
-        part.process.terminate()
-        assert part.process.wait(timeout=10) == 0
-        part.process.stderr.close()
+        part.stop()
+    check_keys(sys.argv[1], folder)
     print("ok")
 
 
