@@ -46,4 +46,11 @@ Result<std::shared_ptr<const text::TextModel>> TextFiles::MakeText(
   return api::MakeText(tokenizer_, pipeline_, info);
 }
 
+Result<std::shared_ptr<const text::TextModel>> TextFiles::MakeOwnText() const {
+  service::ModelInfo info;
+  info.max_tokens = pipeline_.max_tokens;
+  info.vocab_size = static_cast<int64_t>(tokenizer_->vocab_size());
+  return api::MakeText(tokenizer_, pipeline_, info);
+}
+
 }  // namespace pergola::api

@@ -30,6 +30,8 @@ class TextFiles {
   // For a server that serves what `info` says. INVALID_ARGUMENT when limits or architecture say
   // that the files are another model's.
   Result<std::shared_ptr<const text::TextModel>> MakeText(const service::ModelInfo& info) const;
+  // By the files alone, before any server has told its facts.
+  Result<std::shared_ptr<const text::TextModel>> MakeOwnText() const;
 
  private:
   std::string path_;

@@ -7,7 +7,7 @@
 namespace pergola::cli {
 
 Result<BackendDirectory> BackendDirectory::Make(const std::vector<std::string>& targets,
-                                                Resolver resolver,
+                                                HostLookup resolver,
                                                 rpc::RemoteServiceOptions options) {
   constexpr std::string_view kScheme = "dns:///";
   BackendDirectory directory(std::move(resolver), std::move(options));

@@ -2,16 +2,16 @@
 // that servers may come and go.
 //
 //   PERGOLA_ASSIGN_OR_RETURN(auto directory, BackendDirectory::Make(
-//       {"10.0.0.7:42668", "dns:///pergola-server:42668"}, ResolveHost, {}));
+//       {"10.0.0.7:42668", "dns:///pergola-server:42668"}, LookUpHost, {}));
 //   if (directory.Refresh()) set.SetReplicas(...directory.backends()...);
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/host_addresses.h"
 #include "pergola/status.h"
 #include "rpc/remote_service.h"
 
@@ -27,12 +27,9 @@ struct Backend {
 // Thread-confined.
 class BackendDirectory {
  public:
-  // Addresses of a name, as ResolveHost gives them.
-  using Resolver = std::function<Result<std::vector<std::string>>(const std::string& name)>;
-
   // `targets`: host:port, or dns:///name:port for one backend per address of the name. Connects to
   // nothing. INVALID_ARGUMENT: dns:/// without name or port.
-  static Result<BackendDirectory> Make(const std::vector<std::string>& targets, Resolver resolver,
+  static Result<BackendDirectory> Make(const std::vector<std::string>& targets, HostLookup resolver,
                                        rpc::RemoteServiceOptions options);
 
   // Resolves the names. A name that cannot be resolved keeps the addresses that it had. True: other
@@ -50,10 +47,10 @@ class BackendDirectory {
     std::string port;
     std::vector<std::string> addresses;  // with port
   };
-  BackendDirectory(Resolver resolver, rpc::RemoteServiceOptions options)
+  BackendDirectory(HostLookup resolver, rpc::RemoteServiceOptions options)
       : resolver_(std::move(resolver)), options_(std::move(options)) {}
 
-  Resolver resolver_;
+  HostLookup resolver_;
   rpc::RemoteServiceOptions options_;
   std::vector<Target> targets_;
   std::vector<Backend> backends_;  // each address once

@@ -44,8 +44,7 @@ Status ReadBackendCredentials(const GatewayFlags& flags, rpc::RemoteServiceOptio
     return InvalidArgumentError(
         "--backend-api-key-file needs --backend-ca: the key would cross the network in the clear");
   }
-  PERGOLA_ASSIGN_OR_RETURN(const std::string content, ReadWholeFile(flags.backend_api_key_file));
-  remote->api_key = content.substr(0, content.find_first_of("\r\n"));
+  PERGOLA_ASSIGN_OR_RETURN(remote->api_key, ReadKeyFile(flags.backend_api_key_file));
   return OkStatus();
 }
 
@@ -79,6 +78,8 @@ class GatewayRoutes {
   }
   // Takes other flags; on an error those before stay.
   Status Change(GatewayFlags flags) {
+    // Also before the models are known: nobody would hear of it then.
+    PERGOLA_RETURN_IF_ERROR(models_.Check(SettingsOf(flags.text)));
     const std::lock_guard<std::mutex> lock(mutex_);
     if (models_.known()) PERGOLA_RETURN_IF_ERROR(InstallWith(flags));
     flags_ = std::move(flags);
@@ -119,6 +120,9 @@ int RunGateway(const GatewayFlags& flags, const SetAgain& set_again) {
   HttpFront front = MakeFront("pergola-gateway", flags.http);
   auto models = OpenGatewayModels(signals, flags, front.metrics);
   if (!models.ok()) return Fail(models.status());
+  if (const Status status = (*models)->Check(SettingsOf(flags.text)); !status.ok()) {
+    return Fail(status);
+  }
   if (const Status status = Listen(flags.http, &front); !status.ok()) return Fail(status);
   GatewayRoutes routes(**models, flags, front);
   std::string told;

@@ -30,8 +30,11 @@ Result<std::unique_ptr<GatewayModels>> GatewayModels::Open(GatewayModelsOptions 
     models->files_.push_back(std::move(*files));
   }
   PERGOLA_ASSIGN_OR_RETURN(
-      auto directory, BackendDirectory::Make(models->options_.backends, models->options_.resolver,
-                                             models->options_.remote));
+      auto directory, BackendDirectory::Make(
+                          models->options_.backends,
+                          [stop = models->stop_.get_token(), lookup = models->options_.lookup](
+                              const std::string& name) { return ResolveHost(name, stop, lookup); },
+                          models->options_.remote));
   models->directory_ = std::make_unique<BackendDirectory>(std::move(directory));
   return models;
 }
@@ -41,6 +44,7 @@ Status GatewayModels::Ask() {
   Status status = UnavailableError("no backend answers");
   if (!directory_->status().ok()) status = directory_->status();
   for (const Backend& backend : directory_->backends()) {
+    if (stop_.stop_requested()) break;
     const auto remote = backend.service->FetchModels(kAskTimeout);
     if (remote.ok()) {
       status = Take(*remote);
@@ -50,6 +54,15 @@ Status GatewayModels::Ask() {
     }
   }
   return status;
+}
+
+Status GatewayModels::Check(const text::TextSettings& settings) const {
+  for (size_t i = 0; i < files_.size(); ++i) {
+    auto text = files_[i].MakeOwnText();
+    if (text.ok()) text = text::WithSettings(std::move(*text), settings);
+    if (!text.ok()) return text.status().WithContext(options_.locations[i].id);
+  }
+  return OkStatus();
 }
 
 Status GatewayModels::Take(const std::vector<service::ModelInfo>& remote) {
@@ -112,6 +125,7 @@ BackendWatch::~BackendWatch() {
     stopping_ = true;
   }
   stop_.notify_all();
+  models_.Stop();
   thread_.join();
 }
 

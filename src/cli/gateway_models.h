@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,13 +23,14 @@
 #include "gateway/replica_set.h"
 #include "gateway/routes.h"
 #include "rpc/remote_service.h"
+#include "text/text_settings.h"
 
 namespace pergola::cli {
 
 struct GatewayModelsOptions {
   std::vector<ModelLocation> locations;
   std::vector<std::string> backends;  // as BackendDirectory::Make takes them
-  BackendDirectory::Resolver resolver = ResolveHost;
+  HostLookup lookup = LookUpHost;
   gateway::ReplicaSetOptions replicas;
   rpc::RemoteServiceOptions remote;
   // Gets the metrics of each replica set. Second owner: the HTTP server's.
@@ -48,6 +50,13 @@ class GatewayModels {
   Status Ask();
   bool known() const { return known_.load(); }
 
+  // INVALID_ARGUMENT naming the model whose files do not allow `settings`. Whether backends are
+  // known does not matter.
+  Status Check(const text::TextSettings& settings) const;
+
+  // From any thread: Ask and Refresh end soon, with what they have.
+  void Stop() { stop_.request_stop(); }
+
   // Once known: resolves the names of backends again; those that came get requests, those that went
   // none any more.
   void Refresh();
@@ -65,6 +74,7 @@ class GatewayModels {
   std::vector<gateway::Replica> ReplicasOf(const std::string& their_id) const;
 
   const GatewayModelsOptions options_;
+  std::stop_source stop_;
   std::vector<api::TextFiles> files_;  // of each location
   std::unique_ptr<BackendDirectory> directory_;
   // Per model, once known. Second owners: served_, metrics.
@@ -82,7 +92,7 @@ class BackendWatch {
   // must outlive it.
   BackendWatch(GatewayModels& models, std::chrono::milliseconds refresh,
                std::function<void()> known, std::function<void(const Status&)> not_yet);
-  // Ends without an answer if there is none yet.
+  // Stops the models' questions; ends without an answer if there is none yet.
   ~BackendWatch();
 
  private:

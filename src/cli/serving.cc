@@ -136,7 +136,7 @@ std::shared_ptr<gateway::SpanExporter> MakeSpanExporter(const std::string& servi
   const std::string url = endpoint + (endpoint.ends_with('/') ? "v1/traces" : "/v1/traces");
   hub::HttpOptions options;
   options.connect_timeout = std::chrono::seconds(2);
-  options.stall_timeout = std::chrono::seconds(5);
+  options.transfer_timeout = std::chrono::seconds(5);
   return std::make_shared<gateway::SpanExporter>(gateway::SpanExporter::Options{
       service, [url, client = hub::HttpClient(options)](const std::string& json) {
         return client.PostJson(url, json);

@@ -6,6 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
 
 namespace pergola {
 namespace {
@@ -22,7 +28,7 @@ std::string TextOf(const sockaddr& address) {
 
 }  // namespace
 
-Result<std::vector<std::string>> ResolveHost(const std::string& name) {
+Result<std::vector<std::string>> LookUpHost(const std::string& name) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -40,6 +46,27 @@ Result<std::vector<std::string>> ResolveHost(const std::string& name) {
   std::sort(addresses.begin(), addresses.end());
   addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
   return addresses;
+}
+
+Result<std::vector<std::string>> ResolveHost(const std::string& name, std::stop_token stop,
+                                             HostLookup lookup) {
+  struct Question {
+    std::mutex mutex;  // guards what follows
+    std::condition_variable_any changed;
+    std::optional<Result<std::vector<std::string>>> answer;
+  };
+  const auto question = std::make_shared<Question>();  // second owner: the thread that asks
+  std::thread([question, name, lookup = std::move(lookup)] {
+    auto answer = lookup(name);
+    const std::lock_guard<std::mutex> lock(question->mutex);
+    question->answer = std::move(answer);
+    question->changed.notify_all();
+  }).detach();
+  std::unique_lock<std::mutex> lock(question->mutex);
+  const bool answered =
+      question->changed.wait(lock, stop, [&question] { return question->answer.has_value(); });
+  if (!answered) return CancelledError("'" + name + "' was not resolved before the end");
+  return std::move(*question->answer);
 }
 
 }  // namespace pergola

@@ -8,6 +8,8 @@
 #include <mutex>
 #include <thread>
 
+#include "core/testing/eventually.h"
+
 namespace pergola::gateway {
 namespace {
 
@@ -166,7 +168,7 @@ class ReplicaSetTest : public ::testing::Test {
     return sum;
   }
   void AwaitHealthy(int count) {
-    while (set_->healthy() != count) std::this_thread::yield();
+    ASSERT_TRUE(Eventually([&] { return set_->healthy() == count; }));
   }
 
   std::vector<std::shared_ptr<FakeReplica>> fakes_;
@@ -376,7 +378,7 @@ TEST_F(HedgeTest, AStragglerIsAskedElsewhereAndTheLoserCancelled) {
   EXPECT_EQ(Metric("pergola_hedges_total"), 1);
   EXPECT_EQ(Metric("pergola_hedges_won_total"), 1);
   EXPECT_EQ(Metric("pergola_replica_outstanding_tokens"), 0);
-  while (fakes_[0]->cancelled() != 1) std::this_thread::yield();
+  ASSERT_TRUE(Eventually([&] { return fakes_[0]->cancelled() == 1; }));
   EXPECT_EQ(set_->healthy(), 2) << "slow is not broken";
   EXPECT_EQ(Metric("pergola_retries_total"), 0);
   // Its late answer changes nothing.
@@ -426,7 +428,7 @@ TEST_F(HedgeTest, TheBudgetEndsHedges) {
   for (const auto& fake : fakes_) fake->Hold();
   std::vector<std::future<Result<InferenceOutput>>> answers;
   for (int i = 0; i < 5; ++i) answers.push_back(Submit(List({i})));
-  while (Metric("pergola_hedges_refused_total") < 3) std::this_thread::yield();
+  ASSERT_TRUE(Eventually([&] { return Metric("pergola_hedges_refused_total") >= 3; }));
   EXPECT_EQ(Metric("pergola_hedges_total"), 2);
   for (const auto& fake : fakes_) fake->Release();
   for (auto& answer : answers) EXPECT_TRUE(answer.get().ok());
@@ -470,7 +472,7 @@ TEST_F(SetReplicasTest, WhatIsOpenAtOneThatIsGoneIsAnsweredAndThenItIsLetGo) {
   const auto output = answer.get();
   ASSERT_TRUE(output.ok());
   EXPECT_EQ(Firsts(*output), std::vector<float>{7});
-  while (fakes_[0].use_count() > 1) std::this_thread::yield();
+  ASSERT_TRUE(Eventually([&] { return fakes_[0].use_count() == 1; }));
 }
 
 TEST_F(SetReplicasTest, OneThatStaysKeepsItsState) {

@@ -14,6 +14,7 @@ SpanExporter::~SpanExporter() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
+    flush_until_ = service::Clock::now() + options_.flush_timeout;
   }
   changed_.notify_all();
   thread_.join();
@@ -35,6 +36,10 @@ void SpanExporter::Run() {
   while (true) {
     changed_.wait_for(lock, options_.pause,
                       [this] { return stopping_ || queue_.size() >= options_.max_batch; });
+    if (stopping_ && service::Clock::now() >= flush_until_) {
+      dropped_ += queue_.size();
+      queue_.clear();
+    }
     if (queue_.empty()) {
       if (stopping_) return;
       continue;

@@ -33,10 +33,13 @@ class SpanExporter {
     size_t max_batch = 512;    // spans of one document
     // How long spans wait for others when there are fewer than max_batch.
     std::chrono::milliseconds pause{1000};
+    // How long after the end is asked for documents are still begun. A post that is under way then
+    // is waited for: it must have a time limit of its own.
+    std::chrono::milliseconds flush_timeout{2000};
   };
 
   explicit SpanExporter(Options options);
-  // Sends what is queued, as long as sending succeeds.
+  // Sends what is queued, as long as sending succeeds and flush_timeout allows.
   ~SpanExporter();
 
   // Never waits for the collector. All or none of them.
@@ -54,6 +57,7 @@ class SpanExporter {
   uint64_t sent_ = 0;
   uint64_t dropped_ = 0;
   bool stopping_ = false;
+  service::Clock::time_point flush_until_;  // once stopping_
   std::thread thread_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <future>
 
+#include "core/testing/eventually.h"
 #include "gateway/json_reader.h"
 #include "gateway/request_trace.h"
 
@@ -110,9 +111,34 @@ TEST_F(SpanExporterTest, WhatCannotBeSentIsCounted) {
   collector_.Set(false, /*failing=*/true);
   exporter_->Add(Spans(2));
   collector_.AwaitPosts(1);
-  while (Metric("pergola_spans_dropped_total") == 0) std::this_thread::yield();
+  ASSERT_TRUE(Eventually([&] { return Metric("pergola_spans_dropped_total") > 0; }));
   EXPECT_EQ(Metric("pergola_spans_dropped_total"), 2);
   EXPECT_EQ(Metric("pergola_spans_sent_total"), 0);
+}
+
+TEST(SpanExporterEndTest, ASlowCollectorDoesNotHoldUpTheEnd) {
+  constexpr milliseconds kPatience{5};
+  int posts = 0;
+  SpanExporter::Options options;
+  options.service = "test";
+  options.max_batch = 1;
+  options.flush_timeout = kPatience;
+  std::promise<void> begun;
+  std::promise<void> ending;
+  options.post = [&, went = ending.get_future().share()](const std::string&) {
+    if (++posts == 1) begun.set_value();
+    went.wait();
+    const auto until = service::Clock::now() + kPatience;
+    while (service::Clock::now() < until) std::this_thread::yield();
+    return OkStatus();
+  };
+  {
+    SpanExporter exporter(std::move(options));
+    exporter.Add(std::vector<Span>(1000));
+    begun.get_future().wait();
+    ending.set_value();
+  }
+  EXPECT_LT(posts, 1000);
 }
 
 TEST(OtlpSpansTest, ARequestIsASpanWithItsStagesBelow) {

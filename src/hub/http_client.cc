@@ -79,6 +79,9 @@ void SetOptions(CURL* easy, const HttpOptions& options, const std::string& url) 
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
   const auto stall = std::chrono::duration_cast<std::chrono::seconds>(options.stall_timeout);
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, std::max<long>(1, stall.count()));
+  curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(options.transfer_timeout.count()));
+  // A name that nobody resolves must not hold up who has given up on it.
+  curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
   curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
   curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, OnTransferInfo);
   curl_easy_setopt(easy, CURLOPT_XFERINFODATA, options.cancel);

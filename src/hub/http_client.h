@@ -21,6 +21,7 @@ struct HttpOptions {
   std::string token;
   // When set and true, a transfer under way ends with CANCELLED. Must outlive the call.
   const std::atomic<bool>* cancel = nullptr;
+  std::chrono::milliseconds transfer_timeout{0};  // of a whole transfer; 0: none
 };
 
 struct TextResponse {

@@ -37,7 +37,10 @@ class HubSource : public ModelSource {
 
  private:
   HttpClient Client(const std::atomic<bool>* cancel) const {
-    return HttpClient({config_.connect_timeout, config_.stall_timeout, config_.token, cancel});
+    return HttpClient({.connect_timeout = config_.connect_timeout,
+                       .stall_timeout = config_.stall_timeout,
+                       .token = config_.token,
+                       .cancel = cancel});
   }
   Status FetchFile(const HttpClient& client, const RemoteFile& file,
                    PullWorkspace& workspace) const;

@@ -154,6 +154,28 @@ class TierTest(unittest.TestCase):
         tier.wait_until(lambda: tier.status_of(gateway.url + "/readyz") == 200, "readiness")
         self.assertEqual(tier.embed(tier.connect(gateway.url), ["late"])[0], 200)
 
+    def test_a_bad_configuration_changes_nothing_before_there_are_servers_either(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        with tempfile.TemporaryDirectory() as folder:
+            config = pathlib.Path(folder) / "gateway.toml"
+            config.write_text("")
+            arguments = ("--model", MODEL, "--backend", f"127.0.0.1:{port}")
+            gateway = tier.Process(PERGOLA, "gateway", *arguments, "--config", config)
+            self.addCleanup(gateway.kill)
+            config.write_text('default-prompt-name = "nobody"\n')
+            gateway.signal(signal.SIGHUP)
+            tier.wait_until(lambda: gateway.says("configuration not reloaded"), "the complaint")
+            server = tier.Process(PERGOLA, "server", "--model", MODEL, port=port)
+            self.addCleanup(server.kill)
+            tier.wait_until(lambda: tier.status_of(gateway.url + "/readyz") == 200, "readiness")
+            self.assertEqual(tier.embed(tier.connect(gateway.url), ["well"])[0], 200)
+            # At the start it is an error, as of `serve`.
+            refused = subprocess.run([PERGOLA, "gateway", *arguments, "--port", "0", "--default-prompt-name", "nobody"],
+                                     capture_output=True, text=True, timeout=tier.WAIT, check=False)
+            self.assertEqual(refused.returncode, 1, refused.stderr)
+            self.assertIn("nobody", refused.stderr)
+
     def error_of(self, url):
         try:
             with urllib.request.urlopen(url, timeout=tier.WAIT):

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/testing/eventually.h"
 #include "gateway/http_server.h"
 #include "gateway/testing/fake_handler.h"
 #include "gateway/testing/raw_client.h"
@@ -54,12 +55,7 @@ class ServerTest : public ::testing::Test {
   // Polls the server's counts: they change on its own threads.
   template <typename Condition>
   bool Eventually(Condition condition) {
-    const auto limit = service::Clock::now() + std::chrono::seconds(10);
-    while (!condition(server_->stats())) {
-      if (service::Clock::now() > limit) return false;
-      std::this_thread::yield();
-    }
-    return true;
+    return pergola::Eventually([&] { return condition(server_->stats()); });
   }
 
   HttpServerOptions options_;
