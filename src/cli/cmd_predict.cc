@@ -11,6 +11,7 @@
 #include "cli/predict_output.h"
 #include "cli/pull_display.h"
 #include "cli/remote_parts.h"
+#include "cli/serve_flags.h"
 #include "cli/status_exit.h"
 #include "engine/generator.h"
 #include "engine/language_model.h"
@@ -172,6 +173,8 @@ void AddSplitFlags(CLI::App& command, SplitFlags& split) {
   command.add_flag("--attention-only", split.attention_only,
                    "Compute nothing but attention here: --model is an attention or client slice");
   command.add_option("--grid", split.grid, "Router that has all of these, pergola://host:port");
+  AddSecondsFlag(command, "--wait", split.wait_s, 0,
+                 "Seconds that a part which no server has is waited for; the text goes on then");
   command.add_option("--payload", split.payload, "Rows on the wire to --ffn: f32, bf16 or i8")
       ->check(CLI::IsMember({"f32", "bf16", "i8"}))
       ->capture_default_str();

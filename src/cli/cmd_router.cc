@@ -30,6 +30,7 @@ struct RouterFlags {
   int http_port = 42672;
   std::string join_key_file;
   std::string api_key_file;
+  double evict_after_s = 3;
   double drain_timeout_s = 5;
 };
 
@@ -92,7 +93,9 @@ int RunRouter(const RouterFlags& flags) {
     if (!loaded.ok()) return Fail(loaded.status());
     keys = std::move(*loaded);
   }
-  grid::Topology topology;
+  grid::TopologyOptions options;
+  options.silence = Seconds(flags.evict_after_s);
+  grid::Topology topology(options);
   grid::Router router(topology);
   const Evictions evictions(topology);
   auto frames = grid::FrameServer::Start(
@@ -109,14 +112,16 @@ int RunRouter(const RouterFlags& flags) {
                        (*pages)->addresses().front(),
                        "grpc://" + flags.host + ":" + std::to_string((*members)->port())};
   running.reload = [&] {
-    Status status = keys == nullptr ? OkStatus() : keys->Reload();
-    if (status.ok() && (*pages)->needs_keys()) status = (*pages)->ReloadKeys();
-    if (!status.ok()) std::fprintf(stderr, "pergola: keys stay: %s\n", status.message().c_str());
+    if (keys != nullptr) TellReloaded(keys->Reload(), "join keys");
+    if ((*pages)->needs_keys()) TellReloaded((*pages)->ReloadKeys(), "keys");
+    if (keys == nullptr && !(*pages)->needs_keys())
+      std::fputs("nothing to reload: no key file\n", stderr);
   };
   running.drain = [&](std::chrono::milliseconds timeout) {
-    const bool drained = (*pages)->Drain(timeout);
-    frames->reset();  // finishes what is in work
-    return drained;
+    const grid::CallLimit limit{.deadline = std::chrono::steady_clock::now() + timeout};
+    const bool answered = (*frames)->Drain(timeout);
+    router.Cancel();  // what is left
+    return (*pages)->Drain(limit.Remaining(timeout)) && answered;
   };
   return RunUntilStopped(signals, running, flags.drain_timeout_s);
 }
@@ -144,6 +149,8 @@ void AddRouter(CLI::App& app, Run* run) {
                       "Keys that servers may join with, one a line; reread on SIGHUP. Without: "
                       "none needed");
   command->add_option("--api-key-file", flags->api_key_file, "Keys of /v1/grid");
+  AddSecondsFlag(*command, "--evict-after", flags->evict_after_s, 0.1,
+                 "Seconds without a beat that end a membership; servers send one a second");
   AddDrainFlag(*command, flags->drain_timeout_s);
   CompleteServing(*command, run, [flags](const SetAgain&) { return RunRouter(*flags); });
 }

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "cli/layer_range.h"
+#include "cli/serve_flags.h"
 #include "engine/slicer.h"
 
 namespace pergola::cli {
@@ -44,6 +45,7 @@ Result<std::unique_ptr<RemoteParts>> RemoteParts::Connect(const SplitFlags& flag
   expected.numeric_class = model.numeric_class();
   expected.hidden_size = model.config().hidden_size;
   expected.num_layers = model.config().num_layers;
+  expected.patience = Seconds(flags.wait_s);
   if (!flags.local_embed()) {
     const std::string& url = flags.grid.empty() ? flags.embed : flags.grid;
     PERGOLA_ASSIGN_OR_RETURN(parts->embed_, grid::RemoteEmbed::Connect(url, expected));

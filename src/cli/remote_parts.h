@@ -17,6 +17,7 @@ struct SplitFlags {
   std::string grid;                 // URL of a router that stands for all these
   bool attention_only = false;
   std::string payload = "f32";
+  double wait_s = 0;  // how long a call is made again while nobody answers it
 
   bool local_embed() const { return embed.empty() && grid.empty(); }
   bool local_ffn() const { return ffn.empty() && shards.empty() && grid.empty(); }

@@ -58,6 +58,14 @@ Result<DType> ProductDType(const Checkpoint& checkpoint) {
                               "' is not known");
 }
 
+Result<std::string> ModelNumericClass(const Checkpoint& checkpoint, const kernels::Ops& ops,
+                                      const kernels::LinearOptions& options) {
+  PERGOLA_ASSIGN_OR_RETURN(const DType dtype, ProductDType(checkpoint));
+  std::string text = ops.numeric_class(dtype, options);
+  if (options.activations == kernels::ActivationPrecision::kF32) text += ", widened";
+  return text;
+}
+
 DType MainDType(const formats::TensorSource& source) {
   std::array<int64_t, kNumDTypes> elements = {};
   for (const formats::TensorInfo& tensor : source.tensors()) {

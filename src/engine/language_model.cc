@@ -29,8 +29,8 @@ Result<std::unique_ptr<LanguageModel>> LanguageModel::Load(const std::string& pa
                              models::VocabularyHead::Load(config, source, *model->ops_, linear));
     model->head_ = std::move(head);
   }
-  PERGOLA_ASSIGN_OR_RETURN(const DType dtype, ProductDType(model->checkpoint_));
-  model->numeric_class_ = model->ops_->numeric_class(dtype, linear);
+  PERGOLA_ASSIGN_OR_RETURN(model->numeric_class_,
+                           ModelNumericClass(model->checkpoint_, *model->ops_, linear));
   return model;
 }
 

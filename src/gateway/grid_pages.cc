@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "gateway/failure.h"
+#include "gateway/route_check.h"
 
 namespace pergola::gateway {
 namespace {
@@ -58,23 +58,15 @@ GridPages::GridPages(const service::GridRegistry& registry, std::function<std::s
     : registry_(registry), missing_(std::move(missing)) {}
 
 HttpHandler::RouteCheck GridPages::Check(std::string_view method, std::string_view path) const {
-  RouteCheck check;
-  check.path_known = path == "/healthz" || path == "/readyz" || path == "/v1/grid";
-  if (!check.path_known) return check;
-  check.allow = "GET, HEAD";
-  check.method_allowed = method == "GET" || method == "HEAD";
+  constexpr std::string_view kPages[] = {"/healthz", "/readyz", "/v1/grid"};
+  RouteCheck check = CheckPage(method, path, kPages);
   check.needs_auth = path == "/v1/grid";
-  check.route = path;
   return check;
 }
 
 HttpResponse GridPages::RenderError(std::string_view /*path*/, int status,
                                     std::string_view message) const {
-  HttpResponse response;
-  response.status = status;
-  response.body = RenderErrorBody(
-      Envelope::kSplit, {.http_status = status, .message = message, .param = "", .code = ""});
-  return response;
+  return ErrorResponse(Envelope::kSplit, status, message);
 }
 
 void GridPages::Handle(HttpRequest request, HttpRespond respond) {

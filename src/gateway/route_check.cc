@@ -1,6 +1,7 @@
 #include "gateway/route_check.h"
 
-#include "gateway/failure.h"
+#include <algorithm>
+
 #include "gateway/route_table.h"
 
 namespace pergola::gateway {
@@ -23,9 +24,24 @@ HttpHandler::RouteCheck CheckRoute(std::string_view method, std::string_view pat
 }
 
 HttpResponse RenderRouteError(std::string_view path, int status, std::string_view message) {
+  return ErrorResponse(EnvelopeOf(path), status, message);
+}
+
+HttpHandler::RouteCheck CheckPage(std::string_view method, std::string_view path,
+                                  std::span<const std::string_view> pages) {
+  HttpHandler::RouteCheck check;
+  check.path_known = std::find(pages.begin(), pages.end(), path) != pages.end();
+  if (!check.path_known) return check;
+  check.allow = "GET, HEAD";
+  check.method_allowed = method == "GET" || method == "HEAD";
+  check.route = path;
+  return check;
+}
+
+HttpResponse ErrorResponse(Envelope envelope, int status, std::string_view message) {
   HttpResponse response;
   response.status = status;
-  response.body = RenderErrorBody(EnvelopeOf(path), {status, message, "", ""});
+  response.body = RenderErrorBody(envelope, {status, message, "", ""});
   return response;
 }
 

@@ -14,6 +14,7 @@
 #include "gateway/fields.h"
 #include "gateway/json_reader.h"
 #include "gateway/json_writer.h"
+#include "gateway/route_check.h"
 
 namespace pergola::gateway {
 namespace {
@@ -482,10 +483,7 @@ HttpHandler::RouteCheck SplitRoutes::Check(std::string_view method, std::string_
 
 HttpResponse SplitRoutes::RenderError(std::string_view, int status,
                                       std::string_view message) const {
-  HttpResponse response;
-  response.status = status;
-  response.body = RenderErrorBody(Envelope::kSplit, {status, message, "", ""});
-  return response;
+  return ErrorResponse(Envelope::kSplit, status, message);
 }
 
 void SplitRoutes::Handle(HttpRequest request, HttpRespond respond) {

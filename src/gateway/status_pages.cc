@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "gateway/failure.h"
+#include "gateway/route_check.h"
 
 namespace pergola::gateway {
 
@@ -10,23 +10,15 @@ StatusPages::StatusPages(std::shared_ptr<Metrics> metrics, std::function<bool()>
     : metrics_(std::move(metrics)), ready_(std::move(ready)) {}
 
 HttpHandler::RouteCheck StatusPages::Check(std::string_view method, std::string_view path) const {
-  RouteCheck check;
-  check.path_known = path == "/healthz" || path == "/readyz" || path == "/metrics";
-  if (!check.path_known) return check;
-  check.allow = "GET, HEAD";
-  check.method_allowed = method == "GET" || method == "HEAD";
+  constexpr std::string_view kPages[] = {"/healthz", "/readyz", "/metrics"};
+  RouteCheck check = CheckPage(method, path, kPages);
   check.needs_auth = false;
-  check.route = path;
   return check;
 }
 
 HttpResponse StatusPages::RenderError(std::string_view /*path*/, int status,
                                       std::string_view message) const {
-  HttpResponse response;
-  response.status = status;
-  response.body = RenderErrorBody(
-      Envelope::kPlain, {.http_status = status, .message = message, .param = "", .code = ""});
-  return response;
+  return ErrorResponse(Envelope::kPlain, status, message);
 }
 
 void StatusPages::Handle(HttpRequest request, HttpRespond respond) {

@@ -16,6 +16,10 @@
 namespace pergola::grid {
 namespace {
 
+constexpr std::chrono::milliseconds kConnectTimeout{1000};
+// How often a call that waits looks at its limit.
+constexpr std::chrono::milliseconds kLimitPeriod{50};
+
 struct FreeAddresses {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
@@ -60,6 +64,7 @@ int ConnectTo(int socket, const addrinfo& address, std::chrono::milliseconds tim
 FrameConnection& FrameConnection::operator=(FrameConnection&& other) noexcept {
   Close();
   socket_ = std::exchange(other.socket_, -1);
+  limit_ = other.limit_;
   return *this;
 }
 
@@ -69,7 +74,7 @@ void FrameConnection::Close() {
 }
 
 Result<FrameConnection> FrameConnection::Connect(const std::string& endpoint,
-                                                 std::chrono::milliseconds timeout) {
+                                                 const CallLimit& limit) {
   std::string host, port;
   if (!SplitEndpoint(endpoint, &host, &port)) {
     return InvalidArgumentError("'" + endpoint + "' is no host:port");
@@ -86,8 +91,12 @@ Result<FrameConnection> FrameConnection::Connect(const std::string& endpoint,
     FrameConnection connection(
         socket(each->ai_family, each->ai_socktype | SOCK_CLOEXEC, each->ai_protocol));
     if (!connection.open()) continue;
-    error = ConnectTo(connection.socket_, *each, timeout);
-    if (error == 0) return connection;
+    const std::chrono::milliseconds timeout = limit.Remaining(kConnectTimeout);
+    error = timeout.count() > 0 ? ConnectTo(connection.socket_, *each, timeout) : ETIMEDOUT;
+    if (error != 0) continue;
+    connection.SetLimit(limit);
+    PERGOLA_RETURN_IF_ERROR(connection.SetTimeout(kLimitPeriod));
+    return connection;
   }
   return UnavailableError("cannot connect to " + endpoint + ": " + std::strerror(error));
 }
@@ -103,10 +112,21 @@ Status FrameConnection::SetTimeout(std::chrono::milliseconds timeout) {
   return OkStatus();
 }
 
+// OK: there is time left to wait on.
+Status FrameConnection::CheckLimit() const {
+  if (limit_ && limit_->cancelled()) return CancelledError("the call was cancelled");
+  if (limit_ && !limit_->passed()) return OkStatus();
+  return DeadlineExceededError("the peer does not answer");
+}
+
 Status FrameConnection::Send(std::string_view frame) {
   while (!frame.empty()) {
     const ssize_t sent = send(socket_, frame.data(), frame.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      PERGOLA_RETURN_IF_ERROR(CheckLimit());
+      continue;
+    }
     if (sent < 0) return UnavailableError(std::string("cannot send: ") + std::strerror(errno));
     frame.remove_prefix(static_cast<size_t>(sent));
   }
@@ -119,10 +139,11 @@ Status FrameConnection::ReadExactly(std::byte* to, size_t bytes, bool wait) {
     const ssize_t got = recv(socket_, to + done, bytes - done, 0);
     if (got > 0) {
       done += static_cast<size_t>(got);
+      if (done < bytes && limit_) PERGOLA_RETURN_IF_ERROR(CheckLimit());
     } else if (got == 0) {
       return UnavailableError("the peer closed the connection");
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!wait || done > 0) return DeadlineExceededError("the peer does not answer");
+      if (!wait || done > 0) PERGOLA_RETURN_IF_ERROR(CheckLimit());
     } else if (errno != EINTR) {
       return UnavailableError(std::string("cannot receive: ") + std::strerror(errno));
     }

@@ -1,15 +1,19 @@
 // Frames over TCP: a client's connection, and the server's side of many.
 //
 //   PERGOLA_ASSIGN_OR_RETURN(FrameConnection connection,
-//   FrameConnection::Connect("127.0.0.1:42700")); PERGOLA_RETURN_IF_ERROR(connection.Send(frame));
+//                            FrameConnection::Connect("127.0.0.1:42700", limit));
+//   connection.SetLimit(limit);
+//   PERGOLA_RETURN_IF_ERROR(connection.Send(frame));
 //   PERGOLA_RETURN_IF_ERROR(connection.Receive(&header, &payload));
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "grid/call_limit.h"
 #include "grid/frame.h"
 #include "pergola/status.h"
 
@@ -21,19 +25,24 @@ class FrameConnection {
   FrameConnection() = default;
   // Takes over a connected socket.
   explicit FrameConnection(int socket) : socket_(socket) {}
-  FrameConnection(FrameConnection&& other) noexcept : socket_(std::exchange(other.socket_, -1)) {}
+  FrameConnection(FrameConnection&& other) noexcept
+      : socket_(std::exchange(other.socket_, -1)), limit_(other.limit_) {}
   FrameConnection& operator=(FrameConnection&& other) noexcept;
   ~FrameConnection() { Close(); }
 
-  // `endpoint`: "host:port", "pergola://host:port", "[::1]:port". UNAVAILABLE naming it.
-  static Result<FrameConnection> Connect(const std::string& endpoint,
-                                         std::chrono::milliseconds timeout);
+  // `endpoint`: "host:port", "pergola://host:port", "[::1]:port". UNAVAILABLE naming it. Takes a
+  // second at most for each address of the name. The connection has the limit.
+  static Result<FrameConnection> Connect(const std::string& endpoint, const CallLimit& limit);
 
   bool open() const { return socket_ >= 0; }
   void Close();
-  // A frame that stalls half-way for longer than this ends with DEADLINE_EXCEEDED; so does an
-  // answer that does not begin.
+  // Without a limit, a frame that stalls half-way for longer than this ends with
+  // DEADLINE_EXCEEDED, and so does an answer that does not begin. With one, it is how often a call
+  // that waits looks at its limit.
   Status SetTimeout(std::chrono::milliseconds timeout);
+  // Of what follows, in all: DEADLINE_EXCEEDED, or CANCELLED. How slowly a peer drips does not
+  // matter.
+  void SetLimit(const CallLimit& limit) { limit_ = limit; }
 
   // UNAVAILABLE when the peer is gone.
   Status Send(std::string_view frame);
@@ -46,8 +55,10 @@ class FrameConnection {
  private:
   Status ReceiveFrame(bool wait, FrameHeader* header, std::vector<std::byte>* payload);
   Status ReadExactly(std::byte* to, size_t bytes, bool wait);
+  Status CheckLimit() const;
 
   int socket_ = -1;
+  std::optional<CallLimit> limit_;
 };
 
 }  // namespace pergola::grid

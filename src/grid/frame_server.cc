@@ -6,9 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <list>
 #include <mutex>
@@ -51,9 +53,12 @@ struct FrameServer::Impl {
   int port = 0;
   std::atomic<bool> stopping = false;
   std::thread accepting;
-  std::mutex mutex;  // guards sessions
+  bool timed_out = false;  // of a drain
+  std::mutex mutex;        // guards sessions
+  std::condition_variable session_done;
   std::list<Session> sessions;
 
+  void StopReading();
   void Accept();
   void Serve(Session& session);
   void Reap();
@@ -113,7 +118,20 @@ void FrameServer::Impl::Serve(Session& session) {
   }
   connection.Close();
   shutdown(session.socket, SHUT_RDWR);
+  const std::lock_guard lock(mutex);
   session.done = true;
+  session_done.notify_all();
+}
+
+// No further connection and request; an answer under way still goes out.
+void FrameServer::Impl::StopReading() {
+  if (!stopping.exchange(true)) {
+    shutdown(listener, SHUT_RDWR);
+    accepting.join();
+    close(listener);
+  }
+  const std::lock_guard lock(mutex);
+  for (Session& session : sessions) shutdown(session.socket, timed_out ? SHUT_RDWR : SHUT_RD);
 }
 
 FrameServer::FrameServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -147,13 +165,20 @@ Result<std::unique_ptr<FrameServer>> FrameServer::Start(const FrameServerOptions
   return std::unique_ptr<FrameServer>(new FrameServer(std::move(impl)));
 }
 
+bool FrameServer::Drain(std::chrono::milliseconds limit) {
+  impl_->StopReading();
+  std::unique_lock lock(impl_->mutex);
+  const auto all_done = [this] {
+    return std::all_of(impl_->sessions.begin(), impl_->sessions.end(),
+                       [](const Impl::Session& session) { return session.done.load(); });
+  };
+  impl_->timed_out = !impl_->session_done.wait_for(lock, limit, all_done);
+  return !impl_->timed_out;
+}
+
 FrameServer::~FrameServer() {
-  impl_->stopping = true;
-  shutdown(impl_->listener, SHUT_RDWR);
-  impl_->accepting.join();
-  close(impl_->listener);
+  impl_->StopReading();
   for (Impl::Session& session : impl_->sessions) {
-    shutdown(session.socket, SHUT_RD);  // no further request; an answer under way still goes out
     session.thread.join();
     close(session.socket);
   }

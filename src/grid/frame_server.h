@@ -4,6 +4,7 @@
 //   PERGOLA_ASSIGN_OR_RETURN(auto server, FrameServer::Start({.port = 0}, handler));
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <span>
@@ -31,8 +32,13 @@ class FrameServer {
   // ALREADY_EXISTS when the address is in use; INVALID_ARGUMENT for a host that is no address.
   static Result<std::unique_ptr<FrameServer>> Start(const FrameServerOptions& options,
                                                     FrameHandler handler);
-  // Closes all connections and waits for the handlers under way.
+  // Closes all connections and waits for the handlers under way; what they answer still goes out,
+  // unless a drain has run out of time.
   ~FrameServer();
+
+  // Takes no connection and no request any more, and waits for the answers under way. False when
+  // `limit` passed first: the destructor then cuts off what is left, but still waits for handlers.
+  bool Drain(std::chrono::milliseconds limit);
 
   int port() const;
 

@@ -48,8 +48,8 @@ Result<std::unique_ptr<PartService>> PartService::Load(const std::string& path,
   const models::ModelConfig& config = part->checkpoint_.config;
   PartFacts& facts = part->facts_;
   PERGOLA_ASSIGN_OR_RETURN(facts.identity, engine::IdentityOf(part->checkpoint_));
-  PERGOLA_ASSIGN_OR_RETURN(const DType dtype, engine::ProductDType(part->checkpoint_));
-  facts.numeric_class = part->ops_->numeric_class(dtype, part->linear_);
+  PERGOLA_ASSIGN_OR_RETURN(facts.numeric_class, engine::ModelNumericClass(
+                                                    part->checkpoint_, *part->ops_, part->linear_));
   facts.model = config.architecture;
   facts.hidden_size = config.hidden_size;
   facts.vocab_size = config.vocab_size;

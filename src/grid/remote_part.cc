@@ -4,14 +4,29 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <utility>
+
+#include "grid/answer_check.h"
+#include "grid/mismatch.h"
 
 namespace pergola::grid {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kConnectTimeout{1000};
+constexpr std::chrono::milliseconds kRetryPause{100};
+
+// call() until it is done, or fails for good, or `patience` has passed: then as the last time.
+template <typename Call>
+Status Patiently(std::chrono::milliseconds patience, const Call& call) {
+  const Clock::time_point end = Clock::now() + patience;
+  for (;;) {
+    const Status status = call();
+    if (status.ok() || !IsTransient(status) || Clock::now() + kRetryPause >= end) return status;
+    std::this_thread::sleep_for(kRetryPause);
+  }
+}
 
 Status StatusOfErrorFrame(std::span<const std::byte> payload, const std::string& endpoint) {
   uint32_t code = 0;
@@ -22,12 +37,6 @@ Status StatusOfErrorFrame(std::span<const std::byte> payload, const std::string&
                 endpoint + ": " +
                     std::string(reinterpret_cast<const char*>(payload.data()) + sizeof code,
                                 payload.size() - sizeof code));
-}
-
-Status Differs(const std::string& endpoint, const char* what, std::string_view theirs,
-               std::string_view ours) {
-  return FailedPreconditionError(endpoint + ": its " + what + " is '" + std::string(theirs) +
-                                 "', this part's is '" + std::string(ours) + "'");
 }
 
 }  // namespace
@@ -52,14 +61,16 @@ Status RemotePart::Compare(std::string_view stats) {
   int64_t hidden_size = 0, num_layers = 0;
   if (parser.parse(stats.data(), stats.size()).get(root) || root["identity"].get(identity) ||
       root["numeric_class"].get(numeric_class) || root["mode"].get(mode) ||
-      root["hidden_size"].get(hidden_size) || root["num_layers"].get(num_layers)) {
+      root["hidden_size"].get(hidden_size) || root["num_layers"].get(num_layers) ||
+      root["vocab_size"].get(vocab_size_)) {
     return DataLossError(endpoint_ + ": its stats are not readable");
   }
   if (identity != expected_.identity) {
-    return Differs(endpoint_, "identity", identity, expected_.identity);
+    return MismatchError(endpoint_, "identity", identity, "this part's", expected_.identity);
   }
   if (numeric_class != expected_.numeric_class) {
-    return Differs(endpoint_, "numeric class", numeric_class, expected_.numeric_class);
+    return MismatchError(endpoint_, "numeric class", numeric_class, "this part's",
+                         expected_.numeric_class);
   }
   if (hidden_size != expected_.hidden_size || num_layers != expected_.num_layers) {
     return DataLossError(endpoint_ + ": its sizes are not those of its identity");
@@ -76,34 +87,36 @@ Status RemotePart::Compare(std::string_view stats) {
   return OkStatus();
 }
 
-Status RemotePart::Open() {
-  if (connection_.open()) return OkStatus();
-  PERGOLA_ASSIGN_OR_RETURN(connection_, FrameConnection::Connect(endpoint_, kConnectTimeout));
-  FrameHeader header;
-  std::vector<std::byte> payload;
+CallLimit RemotePart::NextLimit() const {
+  return limit_ ? *limit_ : CallLimit{.deadline = Clock::now() + expected_.timeout};
+}
+
+Status RemotePart::AskStats(FrameHeader* header, std::vector<std::byte>* payload) {
   std::string frame;
   AppendBytesFrame({.kind = FrameKind::kStats}, "", &frame);
-  Status status = connection_.SetTimeout(expected_.timeout);
-  if (status.ok()) status = connection_.Send(frame);
-  if (status.ok()) status = connection_.Receive(&header, &payload);
-  if (status.ok() && header.kind == FrameKind::kError) {
-    connection_.Close();
-    return StatusOfErrorFrame(payload, endpoint_);
-  }
-  if (status.ok() && header.kind != FrameKind::kStats) {
-    status = DataLossError("it does not answer with its stats");
-  }
+  PERGOLA_RETURN_IF_ERROR(connection_.Send(frame).WithContext(endpoint_));
+  PERGOLA_RETURN_IF_ERROR(connection_.Receive(header, payload).WithContext(endpoint_));
+  if (header->kind == FrameKind::kError) return StatusOfErrorFrame(*payload, endpoint_);
+  if (header->kind == FrameKind::kStats && header->answer) return OkStatus();
+  return DataLossError(endpoint_ + ": it does not answer with its stats");
+}
+
+Status RemotePart::Open() {
+  if (connection_.open()) return OkStatus();
+  PERGOLA_ASSIGN_OR_RETURN(connection_, FrameConnection::Connect(endpoint_, NextLimit()));
+  FrameHeader header;
+  std::vector<std::byte> payload;
+  Status status = AskStats(&header, &payload);
   if (status.ok()) {
     status = Compare({reinterpret_cast<const char*>(payload.data()), payload.size()});
-    if (!status.ok()) connection_.Close();
-    return status;
   }
-  connection_.Close();
-  return status.WithContext(endpoint_);
+  if (!status.ok()) connection_.Close();
+  return status;
 }
 
 Status RemotePart::Send(std::string_view frame) {
   PERGOLA_RETURN_IF_ERROR(Open());
+  connection_.SetLimit(NextLimit());
   sent_at_ = Clock::now();
   times_.sent_bytes += frame.size();
   ++times_.calls;
@@ -141,9 +154,21 @@ Status RemotePart::Call(std::string_view frame, uint64_t id, FrameHeader* header
 Result<std::unique_ptr<RemoteFfn>> RemoteFfn::Connect(const std::vector<FfnServer>& servers,
                                                       const ExpectedPart& expected,
                                                       PayloadType type) {
+  std::unique_ptr<RemoteFfn> remote;
+  PERGOLA_RETURN_IF_ERROR(Patiently(expected.patience, [&]() -> Status {
+    PERGOLA_ASSIGN_OR_RETURN(remote, ConnectOnce(servers, expected, type));
+    return OkStatus();
+  }));
+  return remote;
+}
+
+Result<std::unique_ptr<RemoteFfn>> RemoteFfn::ConnectOnce(const std::vector<FfnServer>& servers,
+                                                          const ExpectedPart& expected,
+                                                          PayloadType type) {
   std::unique_ptr<RemoteFfn> remote(new RemoteFfn);
   remote->type_ = type;
   remote->num_layers_ = expected.num_layers;
+  remote->patience_ = expected.patience;
   remote->owners_.resize(static_cast<size_t>(expected.num_layers));
   std::string failed;
   for (const FfnServer& server : servers) {
@@ -197,6 +222,7 @@ Status RemoteFfn::Start(int64_t layer, ConstF32Matrix x, F32Matrix y) {
   header.identity = part.identity();
   header.request_id = id_;
   header.argument = static_cast<uint32_t>(layer);
+  header.time = part.stated_time();
   PERGOLA_RETURN_IF_ERROR(AppendRowsFrame(header, x, &frame_));
   sent_ = part.Send(frame_);
   return OkStatus();
@@ -206,7 +232,9 @@ Status RemoteFfn::Decode(const FrameHeader& header, int64_t layer, RemotePart& p
   if (header.kind != FrameKind::kFfn || header.argument != static_cast<uint32_t>(layer)) {
     return DataLossError(part.endpoint() + ": the answer is of another layer");
   }
-  return DecodeRows(header, payload_, y_).WithContext(part.endpoint());
+  // What a server sent wrongly another one may send rightly.
+  const Status status = DecodeRows(header, payload_, y_);
+  return status.ok() ? status : DataLossError(part.endpoint() + ": " + status.message());
 }
 
 Status RemoteFfn::Finish(int64_t layer) {
@@ -214,29 +242,37 @@ Status RemoteFfn::Finish(int64_t layer) {
   FrameHeader header;
   Status status = sent_;
   if (status.ok()) status = part.Receive(id_, &header, &payload_);
-  if (status.ok()) return Decode(header, layer, part);
+  if (status.ok()) status = Decode(header, layer, part);
+  if (status.ok()) return status;
   return IsTransient(status) ? CallAny(layer, status) : status;
 }
 
 // The owner in use, once more, then the others; who answers is in use from now on.
-Status RemoteFfn::CallAny(int64_t layer, const Status& why) {
+Status RemoteFfn::TryOwners(int64_t layer, std::string* failed) {
   std::vector<RemotePart*>& owners = owners_[static_cast<size_t>(layer)];
   FrameHeader header;
-  std::string failed = why.message();
   for (size_t index = 0; index < owners.size(); ++index) {
     RemotePart& part = *owners[index];
     Status status = part.Send(frame_);
     if (status.ok()) status = part.Receive(id_, &header, &payload_);
+    if (status.ok()) status = Decode(header, layer, part);
     if (status.ok()) {
       std::rotate(owners.begin(), owners.begin() + static_cast<std::ptrdiff_t>(index),
                   owners.end());
-      return Decode(header, layer, part);
+      return status;
     }
     if (!IsTransient(status)) return status;
-    failed += "; " + status.message();
+    *failed += "; " + status.message();
   }
   return UnavailableError("feed-forward layer " + std::to_string(layer) +
-                          " cannot be computed: " + failed);
+                          " cannot be computed: " + *failed);
+}
+
+Status RemoteFfn::CallAny(int64_t layer, const Status& why) {
+  return Patiently(patience_, [&] {
+    std::string failed = why.message();
+    return TryOwners(layer, &failed);
+  });
 }
 
 RemoteTimes RemoteFfn::times() {
@@ -255,7 +291,7 @@ RemoteTimes RemoteFfn::times() {
 Result<std::unique_ptr<RemoteEmbed>> RemoteEmbed::Connect(const std::string& endpoint,
                                                           const ExpectedPart& expected) {
   std::unique_ptr<RemoteEmbed> remote(new RemoteEmbed(endpoint, expected));
-  PERGOLA_RETURN_IF_ERROR(remote->part_.Open());
+  PERGOLA_RETURN_IF_ERROR(Patiently(expected.patience, [&] { return remote->part_.Open(); }));
   const std::string& mode = remote->part_.mode();
   if (mode == "embed-service" || mode == "router") return remote;
   return FailedPreconditionError(endpoint + " is a " + mode + ", expected an embed-service");
@@ -265,11 +301,13 @@ FrameHeader RemoteEmbed::Header(FrameKind kind) {
   FrameHeader header{.kind = kind};
   header.identity = part_.identity();
   header.request_id = next_id_++;
+  header.time = part_.stated_time();
   return header;
 }
 
 Status RemoteEmbed::Call(const FrameHeader& request, FrameHeader* answer) {
-  PERGOLA_RETURN_IF_ERROR(part_.Call(frame_, request.request_id, answer, &payload_));
+  PERGOLA_RETURN_IF_ERROR(Patiently(
+      patience_, [&] { return part_.Call(frame_, request.request_id, answer, &payload_); }));
   if (answer->kind == request.kind) return OkStatus();
   return DataLossError(part_.endpoint() + ": the answer is of another kind");
 }
@@ -290,19 +328,8 @@ Result<engine::TopTokens> RemoteEmbed::Top(ConstF32Matrix residual, int64_t coun
   frame_.clear();
   PERGOLA_RETURN_IF_ERROR(AppendRowsFrame(request, residual, &frame_));
   PERGOLA_RETURN_IF_ERROR(Call(request, &answer));
-  engine::TopTokens top;
-  constexpr size_t kTokenBytes = sizeof(int32_t) + sizeof(float);
-  if (answer.type != PayloadType::kBytes || answer.width == 0 ||
-      payload_.size() != sizeof(double) + answer.width * kTokenBytes) {
-    return DataLossError(part_.endpoint() + ": a list of tokens has the wrong length");
-  }
-  std::memcpy(&top.log_sum_exp, payload_.data(), sizeof(double));
-  top.tokens.resize(answer.width);
-  for (size_t index = 0; index < top.tokens.size(); ++index) {
-    const std::byte* at = payload_.data() + sizeof(double) + index * kTokenBytes;
-    std::memcpy(&top.tokens[index].id, at, sizeof(int32_t));
-    std::memcpy(&top.tokens[index].logit, at + sizeof(int32_t), sizeof(float));
-  }
+  Result<engine::TopTokens> top = ParseTopAnswer(answer, payload_, part_.vocab_size());
+  if (!top.ok()) return top.status().WithContext(part_.endpoint());
   return top;
 }
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "engine/generator.h"
+#include "grid/call_limit.h"
 #include "grid/frame.h"
 #include "grid/frame_connection.h"
 #include "models/ffn_port.h"
@@ -36,7 +37,10 @@ struct ExpectedPart {
   std::string numeric_class;
   int64_t hidden_size = 0;
   int64_t num_layers = 0;
-  std::chrono::milliseconds timeout = std::chrono::seconds(5);
+  std::chrono::milliseconds timeout = std::chrono::seconds(5);  // of one try of a call
+  // How long a call is made again and again while nobody answers it, for somebody else to take the
+  // part over. 0: every server once more, then the error.
+  std::chrono::milliseconds patience{0};
 };
 
 struct RemoteTimes {
@@ -53,6 +57,8 @@ class RemotePart {
   RemotePart(std::string endpoint, ExpectedPart expected)
       : endpoint_(std::move(endpoint)), expected_(std::move(expected)) {}
 
+  // Until when what follows may take, in place of the timeout of each call.
+  void SetLimit(const CallLimit& limit) { limit_ = limit; }
   // Connects unless connected, and compares. UNAVAILABLE; FAILED_PRECONDITION with both values.
   Status Open();
   Status Send(std::string_view frame);
@@ -62,20 +68,27 @@ class RemotePart {
   Status Call(std::string_view frame, uint64_t id, FrameHeader* header,
               std::vector<std::byte>* payload);
 
+  // What a request says of its deadline, in ms: a tenth of the time-out is left for the way.
+  uint32_t stated_time() const { return static_cast<uint32_t>(expected_.timeout.count() * 9 / 10); }
   const std::string& endpoint() const { return endpoint_; }
   const std::string& mode() const { return mode_; }             // after Open
   const models::LayerRange& layers() const { return layers_; }  // after Open
+  int64_t vocab_size() const { return vocab_size_; }            // after Open
   ShortIdentity identity() const { return ShortIdentityOf(expected_.identity); }
   RemoteTimes& times() { return times_; }
 
  private:
   Status Compare(std::string_view stats);
+  Status AskStats(FrameHeader* header, std::vector<std::byte>* payload);
+  CallLimit NextLimit() const;
 
   std::string endpoint_;
   ExpectedPart expected_;
+  std::optional<CallLimit> limit_;
   FrameConnection connection_;
   std::string mode_;
   models::LayerRange layers_ = {0, -1};
+  int64_t vocab_size_ = 0;
   RemoteTimes times_;
   std::chrono::steady_clock::time_point sent_at_;
 };
@@ -106,13 +119,18 @@ class RemoteFfn : public models::FfnPort {
 
  private:
   RemoteFfn() = default;
+  static Result<std::unique_ptr<RemoteFfn>> ConnectOnce(const std::vector<FfnServer>& servers,
+                                                        const ExpectedPart& expected,
+                                                        PayloadType type);
   Status Add(std::unique_ptr<RemotePart> part, const FfnServer& server);
   Status CheckGaps(const std::string& failed) const;
   Status Decode(const FrameHeader& header, int64_t layer, RemotePart& part);
   Status CallAny(int64_t layer, const Status& why);
+  Status TryOwners(int64_t layer, std::string* failed);
 
   std::vector<std::unique_ptr<RemotePart>> parts_;
   std::vector<std::vector<RemotePart*>> owners_;  // of each layer, the one in use first
+  std::chrono::milliseconds patience_{0};
   int64_t num_layers_ = 0;
   PayloadType type_ = PayloadType::kF32;
   uint64_t next_id_ = 1;
@@ -138,11 +156,12 @@ class RemoteEmbed : public engine::EmbedPort, public engine::HeadPort {
 
  private:
   RemoteEmbed(const std::string& endpoint, const ExpectedPart& expected)
-      : part_(endpoint, expected) {}
+      : part_(endpoint, expected), patience_(expected.patience) {}
   FrameHeader Header(FrameKind kind);
   Status Call(const FrameHeader& request, FrameHeader* answer);
 
   RemotePart part_;
+  const std::chrono::milliseconds patience_;
   uint64_t next_id_ = 1;
   std::string frame_;
   std::vector<std::byte> payload_;

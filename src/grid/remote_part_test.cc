@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cmath>
 #include <string>
+#include <thread>
 
 #include "engine/slicer.h"
 #include "grid/frame_server.h"
@@ -159,6 +160,39 @@ TEST_F(RemotePartTest, WithoutAnotherServerTheErrorNamesTheLayerAndTheSequenceIs
   EXPECT_EQ(generator.Top(1)->tokens.front().id, whole_.ids[1]);
 }
 
+TEST_F(RemotePartTest, APatientClientWaitsUntilSomebodyServesAgain) {
+  const auto embed_server = Serve(EmbedRole());
+  auto only = Serve(Ffn(0, 6));
+  const int port = only->server->port();
+  expected_.patience = std::chrono::seconds(60);
+  const auto embed = RemoteEmbed::Connect(embed_server->endpoint(), expected_);
+  const auto ffn = RemoteFfn::Connect({only->endpoint()}, expected_, PayloadType::kF32);
+  ASSERT_TRUE(embed.ok() && ffn.ok());
+  only->server.reset();
+  std::thread later([&] {
+    only->server = *FrameServer::Start(
+        {.host = "127.0.0.1", .port = port},
+        [&](const FrameHeader& request, std::span<const std::byte> payload, std::string* answer) {
+          return only->part->Handle(request, payload, answer);
+        });
+  });
+  const auto split = Split(embed->get(), ffn->get());
+  later.join();
+  ASSERT_TRUE(split.ok()) << split.status().ToString();
+  EXPECT_EQ(split->ids, whole_.ids);
+}
+
+TEST_F(RemotePartTest, WidenedWeightsAreAnotherArithmetic) {
+  PartOptions options = Ffn(0, 6);
+  options.activations = kernels::ActivationPrecision::kF32;
+  const auto widened = Serve(options);
+  const Status status =
+      RemoteFfn::Connect({widened->endpoint()}, expected_, PayloadType::kF32).status();
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_NE(status.message().find(expected_.numeric_class + ", widened"), std::string::npos)
+      << status.message();
+}
+
 TEST_F(RemotePartTest, AGapIsAnErrorThatNamesTheLayers) {
   const auto part = Serve(Ffn(0, 3));
   const auto ffn = RemoteFfn::Connect({part->endpoint()}, expected_, PayloadType::kF32);
@@ -233,8 +267,10 @@ TEST_F(RemotePartTest, RequestsThatAreWrongAreRefusedAndTheServerStays) {
   header.kind = FrameKind::kTop;
   EXPECT_EQ(server->part->Handle(header, bytes, &answer).code(), StatusCode::kInvalidArgument);
   // Noise ends a connection, not the server.
-  auto noise = FrameConnection::Connect(server->endpoint(), std::chrono::seconds(1));
-  ASSERT_TRUE(noise.ok() && noise->SetTimeout(std::chrono::seconds(5)).ok());
+  auto noise = FrameConnection::Connect(
+      server->endpoint(),
+      {.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30)});
+  ASSERT_TRUE(noise.ok());
   ASSERT_TRUE(noise->Send(std::string(64, 'x')).ok());
   std::vector<std::byte> payload;
   EXPECT_EQ(noise->Receive(&header, &payload).code(), StatusCode::kUnavailable);

@@ -1,7 +1,9 @@
 #include "grid/router.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "grid/answer_check.h"
 #include "grid/part_service.h"
 #include "grid/remote_part.h"
 
@@ -13,7 +15,7 @@ constexpr size_t kMostIdle = 64;  // connections kept per member
 // Lends a member's connection, or a new one, for a call.
 class Lease {
  public:
-  Lease(Member& member, std::chrono::milliseconds timeout) : member_(member) {
+  Lease(Member& member, const CallLimit& limit) : member_(member) {
     ++member_.in_flight;
     ++member_.calls;
     {
@@ -23,15 +25,8 @@ class Lease {
         member_.idle.pop_back();
       }
     }
-    if (part_ != nullptr) return;
-    const service::GridMemberFacts& facts = member_.facts;
-    ExpectedPart expected;
-    expected.identity = facts.identity;
-    expected.numeric_class = facts.numeric_class;
-    expected.hidden_size = facts.hidden_size;
-    expected.num_layers = facts.num_layers;
-    expected.timeout = timeout;
-    part_ = std::make_unique<RemotePart>(facts.url, std::move(expected));
+    if (part_ == nullptr) part_ = Connection();
+    part_->SetLimit(limit);
   }
   ~Lease() {
     --member_.in_flight;
@@ -44,33 +39,19 @@ class Lease {
   RemotePart& part() { return *part_; }
 
  private:
+  std::unique_ptr<RemotePart> Connection() const {
+    const service::GridMemberFacts& facts = member_.facts;
+    ExpectedPart expected;
+    expected.identity = facts.identity;
+    expected.numeric_class = facts.numeric_class;
+    expected.hidden_size = facts.hidden_size;
+    expected.num_layers = facts.num_layers;
+    return std::make_unique<RemotePart>(facts.url, std::move(expected));
+  }
+
   Member& member_;
   std::unique_ptr<RemotePart> part_;
 };
-
-// What a shard answers is checked before a client sees it: another one may do better.
-Status CheckAnswer(const FrameHeader& request, const FrameHeader& answer,
-                   std::span<const std::byte> payload) {
-  if (answer.kind != request.kind || answer.argument != request.argument) {
-    return DataLossError("the answer is to another request");
-  }
-  if (answer.type == PayloadType::kBytes) {
-    return request.kind == FrameKind::kTop ? OkStatus() : DataLossError("the answer has no rows");
-  }
-  if (request.kind == FrameKind::kFfn &&
-      (answer.type != request.type || answer.rows != request.rows ||
-       answer.width != request.width)) {
-    return DataLossError("the answer's rows are not shaped as those that were sent");
-  }
-  if (answer.width == 0 || answer.rows == 0 ||
-      RowsBytes(answer.type, answer.rows, answer.width) != payload.size()) {
-    return DataLossError("the answer's rows have the wrong length");
-  }
-  std::vector<float> rows(uint64_t{answer.rows} * answer.width);
-  const Status status =
-      DecodeRows(answer, payload, F32Matrix(rows.data(), answer.rows, answer.width));
-  return status.ok() ? status : DataLossError(status.message());
-}
 
 }  // namespace
 
@@ -78,23 +59,28 @@ Status Router::Handle(const FrameHeader& request, std::span<const std::byte> pay
                       std::string* answer) {
   if (request.answer) return InvalidArgumentError("an answer came as a request");
   if (request.kind == FrameKind::kStats) return Stats(request, answer);
-  const std::shared_ptr<const MemberList> members = topology_.members();
-  if (!members->empty()) {
-    const std::string& identity = members->front()->facts.identity;
-    if (request.identity != ShortIdentityOf(identity)) {
-      return FailedPreconditionError("the request is for another model, this grid is of " +
-                                     identity);
-    }
+  const std::shared_ptr<const service::GridMemberFacts> model = topology_.model();
+  if (model != nullptr && request.identity != ShortIdentityOf(model->identity)) {
+    return FailedPreconditionError("the request is for another model, this grid is of " +
+                                   model->identity);
   }
+  const SteadyTime now = std::chrono::steady_clock::now();
+  const auto stated = std::chrono::milliseconds(request.time);
+  const SteadyTime end = now + (request.time == 0 ? options_.longest_request
+                                                  : std::min<std::chrono::milliseconds>(
+                                                        stated, options_.longest_request));
   std::vector<MemberPtr> tried;
   std::string failed;
-  for (;;) {
-    const MemberPtr member = topology_.Pick(request.kind, request.argument, tried);
+  while (tried.empty() || std::chrono::steady_clock::now() < end) {
+    size_t others = 0;
+    const MemberPtr member = topology_.Pick(request.kind, request.argument, tried, &others);
     if (member == nullptr) break;
     const size_t before = answer->size();
-    const Status status = Forward(request, payload, *member, answer);
+    const Status status = Forward(request, payload, *member, TryLimit(end, others), answer);
+    if (status.ok()) member->shunned_until = SteadyTime::min();
     if (status.ok() || !IsTransient(status)) return status;
     ++member->failures;
+    member->shunned_until = std::chrono::steady_clock::now() + options_.shun;
     answer->resize(before);
     failed += "; " + status.message();
     tried.push_back(member);
@@ -107,30 +93,44 @@ Status Router::Handle(const FrameHeader& request, std::span<const std::byte> pay
   return UnavailableError("no server of the grid has " + missing);
 }
 
-Status Router::Forward(const FrameHeader& request, std::span<const std::byte> payload,
-                       Member& member, std::string* answer) {
-  Lease lease(member, timeout_);
+CallLimit Router::TryLimit(SteadyTime end, size_t others) const {
+  CallLimit limit{.deadline = end, .cancel = &cancelled_};
+  if (others == 0) return limit;
+  const SteadyTime now = std::chrono::steady_clock::now();
+  const auto half = std::chrono::duration_cast<std::chrono::milliseconds>(end - now) / 2;
+  limit.deadline = now + std::min(half, options_.longest_try);
+  return limit;
+}
+
+Status Router::Forward(FrameHeader request, std::span<const std::byte> payload, Member& member,
+                       const CallLimit& limit, std::string* answer) {
+  const service::GridMemberFacts& facts = member.facts;
+  Lease lease(member, limit);
+  // A member that is not what it announced says nothing about the request: another one may do.
+  const Status opened = lease.part().Open();
+  if (opened.code() == StatusCode::kCancelled) return opened;
+  if (!opened.ok()) return UnavailableError(facts.url + ": " + opened.message());
   std::string frame;
+  request.time = static_cast<uint32_t>(limit.Remaining(options_.longest_request).count());
   AppendBytesFrame(request, {reinterpret_cast<const char*>(payload.data()), payload.size()},
                    &frame);
   FrameHeader header;
   std::vector<std::byte> rows;
-  // A member that is not what it announced says nothing about the request: another one may do.
-  const Status opened = lease.part().Open();
-  if (!opened.ok()) return UnavailableError(member.facts.url + ": " + opened.message());
   PERGOLA_RETURN_IF_ERROR(lease.part().Call(frame, request.request_id, &header, &rows));
-  PERGOLA_RETURN_IF_ERROR(CheckAnswer(request, header, rows).WithContext(member.facts.url));
+  PERGOLA_RETURN_IF_ERROR(CheckAnswer(request, header, rows, {facts.hidden_size, facts.vocab_size})
+                              .WithContext(facts.url));
   AppendBytesFrame(header, {reinterpret_cast<const char*>(rows.data()), rows.size()}, answer);
   return OkStatus();
 }
 
 Status Router::Stats(FrameHeader header, std::string* answer) const {
   const std::shared_ptr<const MemberList> members = topology_.members();
+  const std::shared_ptr<const service::GridMemberFacts> model = topology_.model();
   const std::string missing = topology_.Missing();
-  if (members->empty() || !missing.empty()) {
+  if (model == nullptr || !missing.empty()) {
     return UnavailableError("no server of the grid has " + missing);
   }
-  const service::GridMemberFacts& first = members->front()->facts;
+  const service::GridMemberFacts& first = *model;
   PartFacts facts;
   facts.mode = "router";
   facts.model = first.model;

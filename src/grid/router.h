@@ -8,41 +8,56 @@
 //
 // To its clients it is one server with every part. A call that fails is made again with another
 // member that has the part: all calls are idempotent. Nothing is made up: what nobody serves is an
-// error that names it, and rows are checked on their way.
+// error that names it, and rows and tokens are checked on their way.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "grid/call_limit.h"
 #include "grid/frame.h"
 #include "grid/topology.h"
 #include "pergola/status.h"
 
 namespace pergola::grid {
 
+struct RouterOptions {
+  // Of a request with all its tries, when it states no time or a longer one.
+  std::chrono::milliseconds longest_request = std::chrono::seconds(5);
+  // Of one member's answer while there is another one to ask, which half of what time remains is
+  // kept for. The last has all the time that is left.
+  std::chrono::milliseconds longest_try = std::chrono::seconds(2);
+  // Who failed is asked last for so long.
+  std::chrono::milliseconds shun = std::chrono::seconds(5);
+};
+
 // Thread-safe.
 class Router {
  public:
-  // `topology` must outlive it. `timeout`: of one member's answer; less than a client's, so that it
-  // has the answer of another member in time.
-  explicit Router(Topology& topology, std::chrono::milliseconds timeout = std::chrono::seconds(2))
-      : topology_(topology), timeout_(timeout) {}
+  // `topology` must outlive it.
+  explicit Router(Topology& topology, const RouterOptions& options = {})
+      : topology_(topology), options_(options) {}
 
-  // A FrameHandler. UNAVAILABLE naming what nobody serves, or why all members failed;
-  // FAILED_PRECONDITION for another identity.
+  // A FrameHandler. UNAVAILABLE naming what nobody serves, or why all members failed,
+  // within the time that the request states; FAILED_PRECONDITION for another identity.
   Status Handle(const FrameHeader& request, std::span<const std::byte> payload,
                 std::string* answer);
+  // Ends the calls under way and all to come with CANCELLED.
+  void Cancel() { cancelled_ = true; }
 
  private:
   Status Stats(FrameHeader header, std::string* answer) const;
-  Status Forward(const FrameHeader& request, std::span<const std::byte> payload, Member& member,
-                 std::string* answer);
+  CallLimit TryLimit(SteadyTime end, size_t others) const;
+  Status Forward(FrameHeader request, std::span<const std::byte> payload, Member& member,
+                 const CallLimit& limit, std::string* answer);
 
   Topology& topology_;
-  const std::chrono::milliseconds timeout_;
+  const RouterOptions options_;
+  std::atomic<bool> cancelled_ = false;
 };
 
 }  // namespace pergola::grid

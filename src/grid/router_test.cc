@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "grid/frame_server.h"
@@ -74,6 +75,24 @@ TEST(TopologyTest, RefusesAnotherModelArithmeticAndFactsThatContradictThemselves
   EXPECT_EQ(topology.members()->size(), 1u);
 }
 
+TEST(TopologyTest, StaysWithItsModelWhenAllMembersHaveGone) {
+  Topology topology;
+  topology.Remove(*topology.Add(Facts("a", 0, 3)));
+  EXPECT_TRUE(topology.members()->empty());
+  EXPECT_EQ(topology.Missing(),
+            "the embedding table, the projection, feed-forward layers 0, 1, 2, 3");
+  service::GridMemberFacts other = Facts("b", 0, 3);
+  other.numeric_class = "abacus";
+  const Status status = topology.Add(other).status();
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_NE(status.message().find("'abacus'"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("'F32 x f32, reference'"), std::string::npos);
+  other = Facts("b", 0, 3);
+  other.identity = std::string(64, 'b');
+  EXPECT_EQ(topology.Add(other).status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(topology.Add(Facts("b", 0, 3)).ok());
+}
+
 TEST(TopologyTest, EvictsTheSilentAndReplacesAServerThatCameBack) {
   Topology topology;
   const uint64_t first = *topology.Add(Facts("a", 0, 3));
@@ -129,11 +148,36 @@ TEST(TopologyTest, ManyJoinAndLeaveAtOnce) {
   EXPECT_TRUE(topology.members()->empty());
 }
 
+TEST(TopologyTest, TakesWhoFailedLastOnlyWhenNobodyElseIsThere) {
+  Topology topology;
+  ASSERT_TRUE(topology.Add(Facts("a", 0, 3)).ok() && topology.Add(Facts("b", 0, 3)).ok());
+  const auto members = topology.members();
+  members->front()->shunned_until = std::chrono::steady_clock::now() + std::chrono::hours(1);
+  size_t others = 0;
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(topology.Pick(FrameKind::kFfn, 2, {}, &others), members->back());
+    EXPECT_EQ(others, 1u);
+  }
+  const std::vector<MemberPtr> tried = {members->back()};
+  EXPECT_EQ(topology.Pick(FrameKind::kFfn, 2, tried, &others), members->front());
+  EXPECT_EQ(others, 0u);
+}
+
+// How a member answers.
+enum class Manner { kRight, kNotFinite, kShort, kOtherModel, kHangs };
+
 struct Part {
   std::unique_ptr<PartService> service;
   std::unique_ptr<FrameServer> server;
-  bool poison = false;  // answers NaN
+  std::atomic<Manner> manner = Manner::kRight;
+  std::atomic<int> bad_answers = 0;
+  std::atomic<uint32_t> stated_time = 0;  // of the last request
+  std::atomic<bool> released = false;     // those that hang end
 
+  ~Part() {
+    released = true;
+    released.notify_all();
+  }
   service::GridMemberFacts Facts() const {
     const PartFacts& facts = service->facts();
     service::GridMemberFacts member;
@@ -150,7 +194,42 @@ struct Part {
     member.vocab_size = facts.vocab_size;
     return member;
   }
+  Status Answer(const FrameHeader& request, std::span<const std::byte> payload,
+                std::string* answer);
 };
+
+// Damages an answer behind its checksums, as a server with an error would.
+void Spoil(Manner manner, std::string* answer) {
+  const auto bytes = std::as_bytes(std::span(*answer));
+  FrameHeader header = *ParseFrameHeader(bytes.first(kFrameHeaderBytes));
+  std::string payload = answer->substr(kFrameHeaderBytes);
+  answer->clear();
+  if (manner == Manner::kNotFinite) payload.replace(payload.size() - 4, 4, "\xff\xff\xff\xff");
+  if (manner == Manner::kOtherModel) header.identity[0] ^= std::byte{1};
+  if (manner == Manner::kShort && header.type == PayloadType::kBytes) {
+    --header.width;
+    payload.resize(payload.size() - 8);
+  } else if (manner == Manner::kShort) {
+    --header.width;
+    payload.resize(payload.size() - 4 * header.rows);
+  }
+  AppendBytesFrame(header, payload, answer);
+}
+
+Status Part::Answer(const FrameHeader& request, std::span<const std::byte> payload,
+                    std::string* answer) {
+  const Manner now = manner;
+  if (request.kind != FrameKind::kStats) stated_time = request.time;
+  PERGOLA_RETURN_IF_ERROR(service->Handle(request, payload, answer));
+  if (now == Manner::kRight || request.kind == FrameKind::kStats) return OkStatus();
+  ++bad_answers;
+  if (now == Manner::kHangs) {
+    released.wait(false);
+    return OkStatus();
+  }
+  Spoil(now, answer);
+  return OkStatus();
+}
 
 std::unique_ptr<Part> Serve(Role role) {
   auto part = std::make_unique<Part>();
@@ -159,60 +238,133 @@ std::unique_ptr<Part> Serve(Role role) {
   options.ops.num_threads = 1;
   part->service = *PartService::Load(kModel, options);
   part->server = *FrameServer::Start(
-      {}, [raw = part.get()](const FrameHeader& request, std::span<const std::byte> payload,
-                             std::string* answer) {
-        PERGOLA_RETURN_IF_ERROR(raw->service->Handle(request, payload, answer));
-        if (!raw->poison || request.kind != FrameKind::kFfn) return OkStatus();
-        FrameHeader header = request;
-        header.answer = true;
-        answer->clear();
-        const std::string nans(payload.size(), '\xff');
-        AppendBytesFrame(header, nans, answer);
-        return OkStatus();
-      });
+      {},
+      [raw = part.get()](const FrameHeader& request, std::span<const std::byte> payload,
+                         std::string* answer) { return raw->Answer(request, payload, answer); });
   return part;
+}
+
+// Ids or a row of ones for `kind`, as a client sends them.
+std::string Request(const service::GridMemberFacts& facts, FrameKind kind, uint32_t time = 0) {
+  FrameHeader header{.kind = kind, .type = PayloadType::kF32};
+  header.identity = ShortIdentityOf(facts.identity);
+  header.request_id = 9;
+  header.time = time;
+  if (kind == FrameKind::kFfn) header.argument = 1;
+  if (kind == FrameKind::kTop) header.argument = 3;
+  std::string frame;
+  if (kind == FrameKind::kEmbed) {
+    const std::vector<int32_t> ids = {1, 2};
+    header.type = PayloadType::kBytes;
+    header.rows = 2;
+    AppendBytesFrame(header, {reinterpret_cast<const char*>(ids.data()), 8}, &frame);
+    return frame;
+  }
+  const std::vector<float> row(static_cast<size_t>(facts.hidden_size), 1.0F);
+  EXPECT_TRUE(
+      AppendRowsFrame(header, ConstF32Matrix(row.data(), 1, facts.hidden_size), &frame).ok());
+  return frame;
+}
+
+Status Ask(Router& router, const std::string& frame, std::string* answer) {
+  const auto bytes = std::as_bytes(std::span(frame));
+  answer->clear();
+  return router.Handle(*ParseFrameHeader(bytes.first(kFrameHeaderBytes)),
+                       bytes.subspan(kFrameHeaderBytes), answer);
 }
 
 class RouterTest : public ::testing::Test {
  protected:
   // One row of ones through layer 1.
   Status Ask(std::string* answer) {
-    const service::GridMemberFacts& facts = topology_.members()->front()->facts;
-    const std::vector<float> row(static_cast<size_t>(facts.hidden_size), 1.0F);
-    FrameHeader header{.kind = FrameKind::kFfn, .type = PayloadType::kF32};
-    header.identity = ShortIdentityOf(facts.identity);
-    header.request_id = 9;
-    header.argument = 1;
-    header.rows = 1;
-    header.width = static_cast<uint32_t>(row.size());
-    answer->clear();
-    return router_.Handle(header, std::as_bytes(std::span(row)), answer);
+    return grid::Ask(router_, Request(*topology_.model(), FrameKind::kFfn), answer);
+  }
+  // Everybody may be picked again.
+  void Forgive() {
+    for (const MemberPtr& member : *topology_.members()) member->shunned_until = SteadyTime::min();
   }
 
   Topology topology_;
   Router router_{topology_};
 };
 
-TEST_F(RouterTest, AnswersFromAReplicaWhenOneIsGoneOrPoisoned) {
+TEST_F(RouterTest, AnswersFromAReplicaWhenOneIsGoneOrAnswersWrongly) {
+  for (const FrameKind kind :
+       {FrameKind::kFfn, FrameKind::kEmbed, FrameKind::kLogits, FrameKind::kTop}) {
+    const Role role = kind == FrameKind::kFfn ? Role::kFfn : Role::kEmbed;
+    Topology topology;
+    Router router(topology);
+    auto first = Serve(role), second = Serve(role);
+    ASSERT_TRUE(topology.Add(first->Facts()).ok());
+    const std::string request = Request(first->Facts(), kind);
+    std::string expected, answer;
+    ASSERT_TRUE(grid::Ask(router, request, &expected).ok());
+    ASSERT_TRUE(topology.Add(second->Facts()).ok());
+    const auto rows = [](const std::string& frame) { return frame.substr(kFrameHeaderBytes); };
+    for (const Manner manner : {Manner::kNotFinite, Manner::kShort, Manner::kOtherModel}) {
+      SCOPED_TRACE(testing::Message() << "kind " << int(kind) << " manner " << int(manner));
+      first->manner = manner;
+      first->bad_answers = 0;
+      // Whom the router draws is its affair: until the bad one was asked, several times.
+      for (int i = 0; i < 1000 && first->bad_answers < 3; ++i) {
+        for (const MemberPtr& member : *topology.members()) {
+          member->shunned_until = SteadyTime::min();
+        }
+        ASSERT_TRUE(grid::Ask(router, request, &answer).ok());
+        ASSERT_EQ(rows(answer), rows(expected));
+      }
+      EXPECT_EQ(first->bad_answers, 3);
+      EXPECT_EQ(topology.members()->front()->failures.exchange(0), 3u);
+    }
+    // Nobody else: an error, and not a byte of the bad answer.
+    second->manner = Manner::kNotFinite;
+    EXPECT_EQ(grid::Ask(router, request, &answer).code(), StatusCode::kUnavailable);
+    EXPECT_EQ(answer, "");
+    second->manner = Manner::kRight;
+    first.reset();
+    for (int i = 0; i < 8; ++i) {
+      ASSERT_TRUE(grid::Ask(router, request, &answer).ok());
+      EXPECT_EQ(rows(answer), rows(expected));
+    }
+  }
+}
+
+TEST_F(RouterTest, AServerThatHangsLeavesTimeForItsReplicaAndIsThenAskedLast) {
+  auto hanging = Serve(Role::kFfn), good = Serve(Role::kFfn);
+  ASSERT_TRUE(topology_.Add(hanging->Facts()).ok() && topology_.Add(good->Facts()).ok());
+  hanging->manner = Manner::kHangs;
+  constexpr uint32_t kTimeMs = 400;
+  const std::string request = Request(hanging->Facts(), FrameKind::kFfn, kTimeMs);
+  std::string answer;
+  for (int i = 0; i < 1000 && hanging->bad_answers == 0; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    ASSERT_TRUE(grid::Ask(router_, request, &answer).ok());
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(kTimeMs));
+  }
+  EXPECT_EQ(hanging->bad_answers, 1);
+  EXPECT_LE(hanging->stated_time, kTimeMs / 2);  // it is told that less time is left
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(grid::Ask(router_, request, &answer).ok());
+  EXPECT_EQ(hanging->bad_answers, 1);
+}
+
+TEST_F(RouterTest, AllTriesEndWithinTheRequestsTimeAndACancelEndsThemSooner) {
   auto first = Serve(Role::kFfn), second = Serve(Role::kFfn);
-  ASSERT_TRUE(topology_.Add(first->Facts()).ok());
-  std::string expected, answer;
-  ASSERT_TRUE(Ask(&expected).ok());
-  ASSERT_TRUE(topology_.Add(second->Facts()).ok());
-  const auto rows = [](const std::string& frame) { return frame.substr(kFrameHeaderBytes); };
-  first->poison = true;
-  for (int i = 0; i < 8; ++i) {
-    ASSERT_TRUE(Ask(&answer).ok());
-    EXPECT_EQ(rows(answer), rows(expected));
-  }
-  first.reset();
-  for (int i = 0; i < 8; ++i) {
-    ASSERT_TRUE(Ask(&answer).ok());
-    EXPECT_EQ(rows(answer), rows(expected));
-  }
-  second->poison = true;
-  EXPECT_EQ(Ask(&answer).code(), StatusCode::kUnavailable);
-  EXPECT_EQ(answer, "");
+  ASSERT_TRUE(topology_.Add(first->Facts()).ok() && topology_.Add(second->Facts()).ok());
+  first->manner = second->manner = Manner::kHangs;
+  std::string answer;
+  const auto start = std::chrono::steady_clock::now();
+  const Status status = grid::Ask(router_, Request(first->Facts(), FrameKind::kFfn, 200), &answer);
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_GE(first->bad_answers + second->bad_answers, 2);
+  // The time-out of a member that keeps its connection, and a wide margin: far below longest_try.
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1500));
+  std::thread caller([&] {
+    EXPECT_EQ(grid::Ask(router_, Request(first->Facts(), FrameKind::kFfn), &answer).code(),
+              StatusCode::kCancelled);
+  });
+  while (first->bad_answers + second->bad_answers < 3) std::this_thread::yield();
+  router_.Cancel();
+  caller.join();
 }
 
 TEST_F(RouterTest, AGapIsAnErrorThatNamesItAndStatsSayNothingElse) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "grid/json_text.h"
+#include "grid/mismatch.h"
 
 namespace pergola::grid {
 namespace {
@@ -12,6 +13,7 @@ using service::GridMemberFacts;
 
 constexpr int64_t kMostLayers = 65536;
 constexpr int64_t kMostWidth = int64_t{1} << 20;
+constexpr int64_t kMostTokens = int64_t{1} << 31;
 constexpr size_t kMostText = 1000;
 
 bool IsIdentity(const std::string& text) {
@@ -31,9 +33,10 @@ Status CheckFacts(const GridMemberFacts& facts) {
     return InvalidArgumentError(facts.url + " states no capability: embed, head or ffn");
   }
   if (facts.num_layers < 1 || facts.num_layers > kMostLayers || facts.hidden_size < 1 ||
-      facts.hidden_size > kMostWidth) {
+      facts.hidden_size > kMostWidth || facts.vocab_size < 1 || facts.vocab_size > kMostTokens) {
     return InvalidArgumentError(facts.url + " states " + std::to_string(facts.num_layers) +
-                                " layers of width " + std::to_string(facts.hidden_size));
+                                " layers of width " + std::to_string(facts.hidden_size) +
+                                " and a vocabulary of " + std::to_string(facts.vocab_size));
   }
   const bool range = facts.first_layer >= 0 && facts.first_layer <= facts.last_layer &&
                      facts.last_layer < facts.num_layers;
@@ -41,12 +44,6 @@ Status CheckFacts(const GridMemberFacts& facts) {
   return InvalidArgumentError(facts.url + " states layers " + std::to_string(facts.first_layer) +
                               "-" + std::to_string(facts.last_layer) + " of " +
                               std::to_string(facts.num_layers));
-}
-
-Status Differs(const GridMemberFacts& facts, const char* what, const std::string& theirs,
-               const std::string& ours) {
-  return FailedPreconditionError(facts.url + ": its " + what + " is '" + theirs +
-                                 "', this grid's is '" + ours + "'");
 }
 
 bool Answers(const GridMemberFacts& facts, FrameKind kind, int64_t layer) {
@@ -68,8 +65,9 @@ bool Any(const MemberList& members, FrameKind kind, int64_t layer) {
                      [&](const MemberPtr& member) { return Answers(member->facts, kind, layer); });
 }
 
-std::string MissingOf(const MemberList& members) {
-  if (members.empty()) return "all: no server has joined";
+// `model`: null when nobody has joined yet.
+std::string MissingOf(const MemberList& members, const GridMemberFacts* model) {
+  if (model == nullptr) return "all: no server has joined";
   std::string missing;
   const auto add = [&](const std::string& what) {
     missing += (missing.empty() ? "" : ", ") + what;
@@ -77,7 +75,7 @@ std::string MissingOf(const MemberList& members) {
   if (!Any(members, FrameKind::kEmbed, 0)) add("the embedding table");
   if (!Any(members, FrameKind::kTop, 0)) add("the projection");
   bool first = true;
-  for (int64_t layer = 0; layer < members.front()->facts.num_layers; ++layer) {
+  for (int64_t layer = 0; layer < model->num_layers; ++layer) {
     if (Any(members, FrameKind::kFfn, layer)) continue;
     add((first ? "feed-forward layers " : "") + std::to_string(layer));
     first = false;
@@ -121,13 +119,14 @@ std::string MemberJson(Member& member) {
 
 // Under the mutex.
 Status Topology::CheckSame(const GridMemberFacts& facts) const {
-  if (members_->empty()) return OkStatus();
-  const GridMemberFacts& ours = members_->front()->facts;
+  if (model_ == nullptr) return OkStatus();
+  const GridMemberFacts& ours = *model_;
   if (facts.identity != ours.identity) {
-    return Differs(facts, "identity", facts.identity, ours.identity);
+    return MismatchError(facts.url, "identity", facts.identity, "this grid's", ours.identity);
   }
   if (facts.numeric_class != ours.numeric_class) {
-    return Differs(facts, "numeric class", facts.numeric_class, ours.numeric_class);
+    return MismatchError(facts.url, "numeric class", facts.numeric_class, "this grid's",
+                         ours.numeric_class);
   }
   if (facts.num_layers == ours.num_layers && facts.hidden_size == ours.hidden_size &&
       facts.vocab_size == ours.vocab_size) {
@@ -151,6 +150,7 @@ Result<uint64_t> Topology::Add(const GridMemberFacts& facts) {
   member->last_beat = std::chrono::steady_clock::now();
   members->push_back(member);
   members_ = std::move(members);
+  if (model_ == nullptr) model_ = std::make_shared<const GridMemberFacts>(facts);
   return member->id;
 }
 
@@ -189,13 +189,23 @@ std::shared_ptr<const MemberList> Topology::members() const {
   return members_;
 }
 
-MemberPtr Topology::Pick(FrameKind kind, int64_t layer, std::span<const MemberPtr> tried) const {
+std::shared_ptr<const GridMemberFacts> Topology::model() const {
+  const std::lock_guard lock(mutex_);
+  return model_;
+}
+
+MemberPtr Topology::Pick(FrameKind kind, int64_t layer, std::span<const MemberPtr> tried,
+                         size_t* others) const {
   const std::shared_ptr<const MemberList> all = members();
-  std::vector<const MemberPtr*> able;
+  const SteadyTime now = std::chrono::steady_clock::now();
+  std::vector<const MemberPtr*> able, shunned;
   for (const MemberPtr& member : *all) {
     const bool new_one = std::find(tried.begin(), tried.end(), member) == tried.end();
-    if (new_one && Answers(member->facts, kind, layer)) able.push_back(&member);
+    if (!new_one || !Answers(member->facts, kind, layer)) continue;
+    (now < member->shunned_until.load() ? shunned : able).push_back(&member);
   }
+  if (others != nullptr) *others = std::max<size_t>(1, able.size() + shunned.size()) - 1;
+  if (able.empty()) able.swap(shunned);
   if (able.empty()) return nullptr;
   const uint64_t draw = Scatter(draws_.fetch_add(1, std::memory_order_relaxed));
   const MemberPtr& a = *able[draw % able.size()];
@@ -203,14 +213,15 @@ MemberPtr Topology::Pick(FrameKind kind, int64_t layer, std::span<const MemberPt
   return b->in_flight < a->in_flight ? b : a;
 }
 
-std::string Topology::Missing() const { return MissingOf(*members()); }
+std::string Topology::Missing() const { return MissingOf(*members(), model().get()); }
 
 std::string Topology::GridJson() const {
   const std::shared_ptr<const MemberList> all = members();
-  const std::string missing = MissingOf(*all);
+  const std::shared_ptr<const GridMemberFacts> model = this->model();
+  const std::string missing = MissingOf(*all, model.get());
   std::string out = "{";
-  if (!all->empty()) {
-    const GridMemberFacts& facts = all->front()->facts;
+  if (model != nullptr) {
+    const GridMemberFacts& facts = *model;
     out += "\"model\":" + JsonText(facts.model) + ",\"identity\":" + JsonText(facts.identity) +
            ",\"numeric_class\":" + JsonText(facts.numeric_class) +
            ",\"num_layers\":" + std::to_string(facts.num_layers) + ",";

@@ -5,8 +5,8 @@
 //   const auto members = topology.members();                         // stays as it is
 //   MemberPtr member = topology.Pick(FrameKind::kFfn, 3, tried);     // null: nobody else
 //
-// The first member says which model it is; others must be of the same identity and arithmetic for
-// as long as there is a member.
+// The first member says which model it is; others must be of the same identity and arithmetic, also
+// when all before them have gone: a client may be in the middle of a text.
 #pragma once
 
 #include <atomic>
@@ -18,14 +18,13 @@
 #include <string>
 #include <vector>
 
+#include "grid/call_limit.h"
 #include "grid/frame.h"
 #include "grid/remote_part.h"
 #include "pergola/status.h"
 #include "service/grid_registry.h"
 
 namespace pergola::grid {
-
-using SteadyTime = std::chrono::steady_clock::time_point;
 
 // Thread-safe.
 struct Member {
@@ -37,6 +36,8 @@ struct Member {
   std::atomic<int64_t> in_flight = 0;
   std::atomic<uint64_t> calls = 0;
   std::atomic<uint64_t> failures = 0;
+  // Until then it is only asked when nobody else can be: it failed just now.
+  std::atomic<SteadyTime> shunned_until = SteadyTime::min();
 
   std::mutex mutex;  // guards what follows
   service::GridLoad load;
@@ -68,9 +69,14 @@ class Topology : public service::GridRegistry {
   size_t Evict(SteadyTime now);
 
   std::shared_ptr<const MemberList> members() const;
+  // What the first member stated, of which what is of the whole model holds for all to come. Null:
+  // nobody has joined yet.
+  std::shared_ptr<const service::GridMemberFacts> model() const;
   // A member that answers `kind` (of kFfn: in that layer) and is not among `tried`: the one with
-  // fewer calls of two drawn. Null: there is none.
-  MemberPtr Pick(FrameKind kind, int64_t layer, std::span<const MemberPtr> tried) const;
+  // fewer calls of two drawn among those that are not shunned. Null: there is none. `others`: how
+  // many more there are.
+  MemberPtr Pick(FrameKind kind, int64_t layer, std::span<const MemberPtr> tried,
+                 size_t* others = nullptr) const;
   // What nobody serves, "the embedding table, feed-forward layers 2, 3"; empty: nothing is missing.
   std::string Missing() const;
 
@@ -78,8 +84,9 @@ class Topology : public service::GridRegistry {
   Status CheckSame(const service::GridMemberFacts& facts) const;
 
   const TopologyOptions options_;
-  mutable std::mutex mutex_;  // guards the next two
+  mutable std::mutex mutex_;  // guards the next three
   std::shared_ptr<const MemberList> members_ = std::make_shared<MemberList>();
+  std::shared_ptr<const service::GridMemberFacts> model_;
   uint64_t next_id_ = 1;
   mutable std::atomic<uint64_t> draws_ = 0;
 };

@@ -7,7 +7,9 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "pergola/v1/grid.grpc.pb.h"
 #include "rpc/grpc_log.h"
@@ -60,67 +62,152 @@ service::GridMemberFacts Decode(const v1::Announcement& in) {
   return facts;
 }
 
+class JoinReactor;
+
+// The streams that are open, and who ends those that are silent. Finish and StartRead exclude each
+// other by its mutex, which is recursive so that it would not matter if gRPC called back within.
+class JoinStreams {
+ public:
+  JoinStreams(size_t most, std::chrono::milliseconds silence)
+      : most_(most), silence_(silence), thread_([this] { Watch(); }) {}
+  ~JoinStreams();
+
+  std::recursive_mutex& mutex() { return mutex_; }
+  // False: there are too many. The mutex is held for these two.
+  bool Add(JoinReactor* reactor);
+  void Remove(JoinReactor* reactor) { open_.erase(reactor); }
+
+ private:
+  void Watch();
+
+  const size_t most_;
+  const std::chrono::milliseconds silence_;
+  std::recursive_mutex mutex_;  // guards the next two, and what reactors say
+  std::unordered_set<JoinReactor*> open_;
+  bool stopping_ = false;
+  std::condition_variable_any wake_;
+  std::thread thread_;  // last: it uses what stands above
+};
+
 // One membership, as long as its stream lives. One operation at a time is under way, so that its
 // calls never overlap. Deletes itself.
 class JoinReactor : public grpc::ServerBidiReactor<v1::JoinRequest, v1::JoinResponse> {
  public:
-  JoinReactor(service::GridRegistry& registry, bool admitted) : registry_(registry) {
-    if (admitted) {
-      StartRead(&request_);
+  JoinReactor(service::GridRegistry& registry, JoinStreams& streams, bool admitted)
+      : registry_(registry), streams_(streams) {
+    const std::lock_guard lock(streams_.mutex());
+    if (!admitted) {
+      End({grpc::StatusCode::UNAUTHENTICATED, "joining needs a key of this router"});
+    } else if (!streams_.Add(this)) {
+      End({grpc::StatusCode::RESOURCE_EXHAUSTED, "the router has no room for more members"});
     } else {
-      Finish({grpc::StatusCode::UNAUTHENTICATED, "joining needs a key of this router"});
+      StartRead(&request_);
     }
   }
 
   void OnReadDone(bool ok) override {
     if (!ok || request_.has_leaving()) {
       Leave();
-      return Finish(grpc::Status::OK);
+      return EndLocked(grpc::Status::OK);
     }
     Status status = InvalidArgumentError("the first message must be an announcement, once");
+    bool joined = false;
     if (request_.has_announcement() && !id_) {
       const Result<uint64_t> id = registry_.Add(Decode(request_.announcement()));
-      if (id.ok()) {
-        id_ = *id;
-        response_.set_member_id(*id);
-        return StartWrite(&response_);
-      }
       status = id.status();
+      joined = id.ok();
+      if (joined) id_ = *id;
     } else if (request_.has_heartbeat() && id_) {
       const v1::Heartbeat& beat = request_.heartbeat();
       status = registry_.Beat(*id_, {beat.in_flight(), beat.requests(), beat.memory_bytes()});
     }
-    if (!status.ok()) return Finish(ToGrpcStatus(status));
-    StartRead(&request_);
+    if (!status.ok()) return EndLocked(ToGrpcStatus(status));
+    const std::lock_guard lock(streams_.mutex());
+    if (ended_) return;
+    heard_ = std::chrono::steady_clock::now();
+    if (!joined) return StartRead(&request_);
+    response_.set_member_id(*id_);
+    StartWrite(&response_);
   }
   void OnWriteDone(bool ok) override {
-    if (!ok) return Finish(grpc::Status::OK);
-    StartRead(&request_);
+    if (!ok) return EndLocked(grpc::Status::OK);
+    const std::lock_guard lock(streams_.mutex());
+    if (!ended_) StartRead(&request_);
   }
   void OnDone() override {
     Leave();
+    {
+      const std::lock_guard lock(streams_.mutex());
+      streams_.Remove(this);
+    }
     delete this;
   }
 
+  // The mutex is held for these two.
+  std::chrono::steady_clock::time_point heard() const { return heard_; }
+  // Only the first one counts; until then nothing deletes the reactor.
+  void End(const grpc::Status& status) {
+    if (!std::exchange(ended_, true)) Finish(status);
+  }
+
  private:
+  void EndLocked(const grpc::Status& status) {
+    const std::lock_guard lock(streams_.mutex());
+    End(status);
+  }
   void Leave() {
     if (id_) registry_.Remove(*id_);
   }
 
   service::GridRegistry& registry_;
+  JoinStreams& streams_;
   std::optional<uint64_t> id_;
   v1::JoinRequest request_;
   v1::JoinResponse response_;
+  // Guarded by the mutex of the streams.
+  bool ended_ = false;
+  std::chrono::steady_clock::time_point heard_ = std::chrono::steady_clock::now();
 };
+
+JoinStreams::~JoinStreams() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+bool JoinStreams::Add(JoinReactor* reactor) {
+  if (open_.size() >= most_) return false;
+  open_.insert(reactor);
+  return true;
+}
+
+void JoinStreams::Watch() {
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, silence_ / 4, [this] { return stopping_; })) {
+    const auto oldest = std::chrono::steady_clock::now() - silence_;
+    std::vector<JoinReactor*> silent;
+    for (JoinReactor* reactor : open_) {
+      if (reactor->heard() < oldest) silent.push_back(reactor);
+    }
+    for (JoinReactor* reactor : silent) {
+      reactor->End({grpc::StatusCode::DEADLINE_EXCEEDED, "nothing was heard for too long"});
+    }
+  }
+}
 
 class GridService : public v1::Grid::CallbackService {
  public:
-  GridService(service::GridRegistry& registry, std::function<bool(std::string_view)> admits)
-      : registry_(registry), admits_(std::move(admits)) {}
+  GridService(service::GridRegistry& registry, const GridListenerOptions& options)
+      : registry_(registry),
+        admits_(options.admits),
+        streams_(options.max_joins, options.silence) {}
 
   grpc::ServerBidiReactor<v1::JoinRequest, v1::JoinResponse>* Join(
       grpc::CallbackServerContext* context) override {
-    return new JoinReactor(registry_, Admits(*context));
+    return new JoinReactor(registry_, streams_, Admits(*context));
   }
   grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context,
                                    const v1::GridStatusRequest* /*request*/,
@@ -143,6 +230,7 @@ class GridService : public v1::Grid::CallbackService {
 
   service::GridRegistry& registry_;
   const std::function<bool(std::string_view)> admits_;
+  JoinStreams streams_;
 };
 
 std::shared_ptr<grpc::Channel> MakeLinkChannel(const std::string& target) {
@@ -159,8 +247,8 @@ std::shared_ptr<grpc::Channel> MakeLinkChannel(const std::string& target) {
 }  // namespace
 
 struct GridListener::State {
-  State(service::GridRegistry& registry, std::function<bool(std::string_view)> admits)
-      : service(registry, std::move(admits)) {}
+  State(service::GridRegistry& registry, const GridListenerOptions& options)
+      : service(registry, options) {}
   GridService service;
   std::unique_ptr<grpc::Server> server;
   int port = 0;
@@ -178,12 +266,17 @@ int GridListener::port() const { return state_->port; }
 Result<std::unique_ptr<GridListener>> GridListener::Start(const GridListenerOptions& options,
                                                           service::GridRegistry& registry) {
   QuietGrpcLog();
-  auto state = std::make_unique<State>(registry, options.admits);
+  auto state = std::make_unique<State>(registry, options);
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(64 * 1024);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS,
+                             static_cast<int>(options.silence.count() / 2));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                             static_cast<int>(options.silence.count() / 2));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.RegisterService(&state->service);
   const bool v6 = options.host.find(':') != std::string::npos;
   const std::string address =

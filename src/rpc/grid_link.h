@@ -22,7 +22,12 @@ struct GridListenerOptions {
   std::string host = "127.0.0.1";
   int port = 0;  // 0: any free one
   // Whether an `authorization` value may join; empty: everybody may. Thread-safe.
-  std::function<bool(std::string_view authorization)> admits;
+  std::function<bool(std::string_view authorization)> admits = {};
+  // Streams of Join; more are refused with RESOURCE_EXHAUSTED.
+  size_t max_joins = 4096;
+  // A stream that says nothing for so long is ended with DEADLINE_EXCEEDED, announced or not. A
+  // peer that is gone without a word is noticed by the pings of the connection within that, too.
+  std::chrono::milliseconds silence = std::chrono::seconds(10);
 };
 
 // Thread-safe.

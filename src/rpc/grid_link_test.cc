@@ -1,6 +1,7 @@
 // Servers join, beat, leave and come back over real sockets; the list that they join is a fake.
 #include "rpc/grid_link.h"
 
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -11,6 +12,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "pergola/v1/grid.grpc.pb.h"
 
 namespace pergola::rpc {
 namespace {
@@ -139,7 +142,7 @@ TEST(GridLinkTest, JoinsAgainAfterAnEvictionAndARestart) {
   ASSERT_TRUE(registry.WaitFor([&] { return registry.joined_ == 2; }));
   listener->reset();
   EXPECT_TRUE(registry.WaitFor([&] { return registry.members_.empty(); }));
-  listener = GridListener::Start({.host = "127.0.0.1", .port = port, .admits = {}}, registry);
+  listener = GridListener::Start({.host = "127.0.0.1", .port = port}, registry);
   ASSERT_TRUE(listener.ok()) << listener.status().ToString();
   EXPECT_TRUE(registry.WaitFor([&] { return registry.joined_ >= 3; }));
 }
@@ -166,6 +169,45 @@ TEST(GridLinkTest, TellsWhyItMayNotJoin) {
   GridLink other_model(Target(**listener), options);
   EXPECT_TRUE(wrong.WaitFor(StatusCode::kFailedPrecondition));
   EXPECT_NE(wrong.message().find("'right'"), std::string::npos) << wrong.message();
+}
+
+TEST(GridLinkTest, EndsStreamsThatSayNothing) {
+  FakeRegistry registry;
+  GridListenerOptions listening;
+  listening.silence = std::chrono::milliseconds(50);
+  const auto listener = GridListener::Start(listening, registry);
+  ASSERT_TRUE(listener.ok());
+  // A member whose first beat is far away, and a stream that never announces itself.
+  GridLinkOptions options = Options();
+  options.beat = std::chrono::hours(1);
+  GridLink silent(Target(**listener), options);
+  ASSERT_TRUE(registry.WaitFor([&] { return registry.joined_ == 1; }));
+  const auto stub = v1::Grid::NewStub(
+      grpc::CreateChannel(Target(**listener), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  const auto stream = stub->Join(&context);
+  v1::JoinResponse response;
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(registry.WaitFor([&] { return registry.members_.empty(); }));
+}
+
+TEST(GridLinkTest, RefusesMoreStreamsThanItHasRoomFor) {
+  FakeRegistry registry;
+  GridListenerOptions listening;
+  listening.max_joins = 1;
+  const auto listener = GridListener::Start(listening, registry);
+  ASSERT_TRUE(listener.ok());
+  Told first, second;
+  GridLinkOptions options = Options();
+  options.changed = first.Listener();
+  auto link = std::make_unique<GridLink>(Target(**listener), options);
+  ASSERT_TRUE(first.WaitFor(StatusCode::kOk));
+  options.changed = second.Listener();
+  GridLink other(Target(**listener), options);
+  EXPECT_TRUE(second.WaitFor(StatusCode::kResourceExhausted));
+  link.reset();  // there is room again
+  EXPECT_TRUE(second.WaitFor(StatusCode::kOk));
 }
 
 TEST(GridLinkTest, ManyJoinAndLeave) {

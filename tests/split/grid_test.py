@@ -9,8 +9,10 @@ The tokens must be those of the whole model, also when a server or the router is
 import contextlib
 import json
 import pathlib
+import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,25 @@ import urllib.error
 import urllib.request
 
 PATIENCE_S = 60
+# Longer than any pause of a loaded machine; who is killed is noticed by the end of its connection.
+EVICT_AFTER_S = "60"
+
+
+def stable_ports(count):
+    """Free ports that can be listened on again later: the system gives them to nobody on its own."""
+    first = max(20000, int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]))
+    found = []
+    while len(found) < count:
+        port = random.randrange(10000, first)
+        with socket.socket() as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                trial.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in found:
+            found.append(port)
+    return tuple(found)
 
 
 class Process:
@@ -58,13 +79,11 @@ class Process:
 
 class Router(Process):
     def __init__(self, pergola, *args, ports=(0, 0, 0)):
-        super().__init__(pergola, "router", "--port", ports[0], "--frame-port", ports[1], "--http-port", ports[2], *args)
+        super().__init__(pergola, "router", "--port", ports[0], "--frame-port", ports[1], "--http-port", ports[2],
+                         "--evict-after", EVICT_AFTER_S, *args)
         self.join = self.wait_for(r"grpc://(\S+)")
         self.url = self.wait_for(r"pergola://\S+")
         self.http = self.wait_for(r"http://\S+")
-
-    def ports(self):
-        return tuple(int(each.rsplit(":", 1)[1]) for each in (self.join, self.url, self.http))
 
     def get(self, path, accept="application/json"):
         request = urllib.request.Request(self.http + path, headers={"Accept": accept})
@@ -110,7 +129,14 @@ def check_grid(pergola, golden, folder, started):
     ask = ("--input", prompts, "--json", "--max-tokens", "16", "--ignore-end", "--threads", "1")
     local = run(pergola, "predict", "--model", model, *ask).stdout
 
-    router = started(Router(pergola, *keyed))
+    ports = stable_ports(3)
+    router = started(Router(pergola, *keyed, ports=ports))
+    router.process.send_signal(signal.SIGHUP)
+    router.wait_for("join keys reloaded")
+    keys.write_text("two on one line\n")
+    router.process.send_signal(signal.SIGHUP)
+    router.wait_for("join keys not reloaded, all stays as it was")
+    keys.write_text("sk-join-1\n")
 
     def grid(code=0):
         return run(pergola, "predict", "--model", folder / "all" / "client", "--attention-only", "--grid", router.url,
@@ -156,7 +182,6 @@ def check_grid(pergola, golden, folder, started):
     router.wait_until(lambda grid: len(grid["members"]) == 3)
 
     # The router is killed and started again: the servers come back by themselves.
-    ports = router.ports()
     router.kill()
     router = started(Router(pergola, *keyed, ports=ports))
     router.wait_until(lambda grid: len(grid["members"]) == 3)

@@ -1,0 +1,123 @@
+// How a server of frames stops, and that a peer cannot make a call wait for ever.
+#include "grid/frame_server.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "grid/frame_connection.h"
+
+namespace pergola::grid {
+namespace {
+
+CallLimit Within(std::chrono::milliseconds time) {
+  return {.deadline = std::chrono::steady_clock::now() + time};
+}
+
+// Answers after it has been let go.
+struct Gate {
+  std::atomic<int> entered = 0;
+  std::atomic<bool> open = false;
+
+  FrameHandler Handler() {
+    return [this](const FrameHeader& request, std::span<const std::byte>, std::string* answer) {
+      ++entered;
+      entered.notify_all();
+      open.wait(false);
+      FrameHeader header = request;
+      header.answer = true;
+      AppendBytesFrame(header, "done", answer);
+      return OkStatus();
+    };
+  }
+  void Open() {
+    open = true;
+    open.notify_all();
+  }
+};
+
+Result<FrameConnection> AskStats(const FrameServer& server) {
+  auto connection = FrameConnection::Connect("127.0.0.1:" + std::to_string(server.port()),
+                                             Within(std::chrono::seconds(30)));
+  std::string frame;
+  AppendBytesFrame({.kind = FrameKind::kStats}, "", &frame);
+  if (connection.ok()) PERGOLA_RETURN_IF_ERROR(connection->Send(frame));
+  return connection;
+}
+
+TEST(FrameServerTest, ADrainWaitsForAnswersAndThenNothingMoreIsAsked) {
+  Gate gate;
+  const auto server = FrameServer::Start({}, gate.Handler());
+  ASSERT_TRUE(server.ok());
+  auto connection = AskStats(**server);
+  ASSERT_TRUE(connection.ok());
+  gate.entered.wait(0);
+  std::thread drain([&] { EXPECT_TRUE((*server)->Drain(std::chrono::seconds(30))); });
+  gate.Open();
+  drain.join();
+  FrameHeader header;
+  std::vector<std::byte> payload;
+  EXPECT_TRUE(connection->Receive(&header, &payload).ok());
+  EXPECT_EQ(payload.size(), 4u);
+  EXPECT_EQ(connection->Receive(&header, &payload).code(), StatusCode::kUnavailable);
+  EXPECT_FALSE(AskStats(**server).ok());
+}
+
+TEST(FrameServerTest, ADrainEndsAtItsLimit) {
+  Gate gate;
+  const auto server = FrameServer::Start({}, gate.Handler());
+  ASSERT_TRUE(server.ok());
+  const auto connection = AskStats(**server);
+  ASSERT_TRUE(connection.ok());
+  gate.entered.wait(0);
+  EXPECT_FALSE((*server)->Drain(std::chrono::milliseconds(20)));
+  gate.Open();
+}
+
+TEST(FrameConnectionTest, APeerThatDripsDoesNotOutlastTheLimit) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  FrameConnection connection(ends[0]);
+  ASSERT_TRUE(connection.SetTimeout(std::chrono::milliseconds(10)).ok());
+  std::string frame;
+  AppendBytesFrame({.kind = FrameKind::kStats}, std::string(1 << 20, 'x'), &frame);
+  std::atomic<bool> stop = false;
+  std::thread peer([&] {  // a byte at a time, always before the time-out of a single read
+    for (size_t at = 0; at < frame.size() && !stop; ++at) {
+      ASSERT_EQ(send(ends[1], frame.data() + at, 1, MSG_NOSIGNAL), 1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  FrameHeader header;
+  std::vector<std::byte> payload;
+  connection.SetLimit(Within(std::chrono::milliseconds(100)));
+  EXPECT_EQ(connection.Receive(&header, &payload).code(), StatusCode::kDeadlineExceeded);
+  stop = true;
+  peer.join();
+  close(ends[1]);
+}
+
+TEST(FrameConnectionTest, ACancelEndsACallThatWaits) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  FrameConnection connection(ends[0]);
+  ASSERT_TRUE(connection.SetTimeout(std::chrono::milliseconds(10)).ok());
+  std::atomic<bool> cancel = false;
+  CallLimit limit = Within(std::chrono::seconds(30));
+  limit.cancel = &cancel;
+  connection.SetLimit(limit);
+  std::thread caller([&] {
+    FrameHeader header;
+    std::vector<std::byte> payload;
+    EXPECT_EQ(connection.Receive(&header, &payload).code(), StatusCode::kCancelled);
+  });
+  cancel = true;
+  caller.join();
+  close(ends[1]);
+}
+
+}  // namespace
+}  // namespace pergola::grid
