@@ -1,5 +1,5 @@
-// What every InferenceService promises, run for the scheduler in process and for the same scheduler
-// over gRPC on loopback: identical bits, errors, deadlines, cancellation.
+// What every InferenceService promises, run for the scheduler in process, behind a cache, and over
+// gRPC on loopback: identical bits, errors, deadlines, cancellation.
 #include "service/inference_service.h"
 
 #include <gtest/gtest.h>
@@ -13,6 +13,7 @@
 #include "core/testing/numeric_matcher.h"
 #include "engine/testing/fake_runner.h"
 #include "rpc/remote_service.h"
+#include "scheduler/cached_service.h"
 #include "scheduler/scheduler.h"
 #include "server/grpc_server.h"
 
@@ -25,7 +26,7 @@ using service::InferenceOutput;
 using service::InferenceRequest;
 using std::chrono::milliseconds;
 
-enum class Where { kInProcess, kRemote };
+enum class Where { kInProcess, kCached, kRemote };
 
 // A scheduler and the way to it.
 class Served {
@@ -33,6 +34,13 @@ class Served {
   Served(Where where, std::shared_ptr<service::InferenceService> local, service::ModelInfo info)
       : service_(local) {
     if (where == Where::kInProcess) return;
+    if (where == Where::kCached) {
+      auto cached = std::make_shared<scheduler::CachedService>(std::move(local),
+                                                               scheduler::CachedService::Options{});
+      cached->SetIdentity("fake");
+      service_ = std::move(cached);
+      return;
+    }
     auto server = server::GrpcServer::Start({}, {{local, std::move(info), nullptr}});
     EXPECT_TRUE(server.ok()) << server.status().message();
     server_ = std::move(*server);
@@ -213,7 +221,7 @@ TEST_P(InferenceServiceTest, ADeadlineStrikesWhileTheRequestWaits) {
   }
   while (Clock::now() <= deadline) std::this_thread::yield();
   gate_.Open();
-  if (GetParam() == Where::kInProcess) {
+  if (GetParam() != Where::kRemote) {
     EXPECT_EQ(waiting.get().status().code(), StatusCode::kDeadlineExceeded);
   }
   EXPECT_TRUE(running.get().ok());
@@ -237,7 +245,7 @@ TEST_P(InferenceServiceTest, CancellingWhatWaitsComputesNothing) {
     while (server_cancelled() < 1) std::this_thread::yield();
   }
   gate_.Open();
-  if (GetParam() == Where::kInProcess) {
+  if (GetParam() != Where::kRemote) {
     EXPECT_EQ(waiting.get().status().code(), StatusCode::kCancelled);
   }
   EXPECT_TRUE(running.get().ok());
@@ -317,9 +325,11 @@ TEST_P(InferenceServiceTest, GivesTheBitsOfTheEngine) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Everywhere, InferenceServiceTest,
-                         ::testing::Values(Where::kInProcess, Where::kRemote),
+                         ::testing::Values(Where::kInProcess, Where::kCached, Where::kRemote),
                          [](const auto& instance) {
-                           return instance.param == Where::kRemote ? "Remote" : "InProcess";
+                           return instance.param == Where::kRemote   ? "Remote"
+                                  : instance.param == Where::kCached ? "Cached"
+                                                                     : "InProcess";
                          });
 
 }  // namespace
