@@ -1,10 +1,12 @@
 #include "api/served_model.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "api/text_side.h"
 #include "engine/local_runner.h"
+#include "formats/sha256.h"
 
 namespace pergola::api {
 namespace {
@@ -56,39 +58,40 @@ service::ModelInfo MakeInfo(std::string id, const engine::Model& model) {
   return info;
 }
 
-// Everything that decides the bits of a row beside its key. Files may change under the same name,
-// size and time, so a forward pass has its say: of tokens from all over the vocabulary.
-Result<std::string> IdentityOf(const service::ModelInfo& info, scheduler::Scheduler& scheduler) {
+// Everything that decides the bits of a row beside its key. Files may change under the same name
+// and size, so a forward pass has its say: of tokens from all over the vocabulary.
+Result<std::string> IdentityOf(const service::ModelInfo& info, const engine::Model& model) {
   constexpr int64_t kProbeTokens = 8;
-  service::InferenceRequest probe;
-  probe.outputs = {};
+  OutputSet outputs;
   for (const OutputKind kind : kOutputKinds) {
-    if (info.has(kind)) probe.outputs.Add(kind);
+    if (info.has(kind)) outputs.Add(kind);
   }
   Sequence sequence;
   for (int64_t index = 0; index < std::min(kProbeTokens, info.max_tokens); ++index) {
     sequence.ids.push_back(
         static_cast<int32_t>(info.vocab_size * (2 * index + 1) / (2 * kProbeTokens)));
   }
-  probe.sequences = {sequence};
-  PERGOLA_ASSIGN_OR_RETURN(const service::InferenceOutput output,
-                           scheduler.RunBlocking(std::move(probe)));
+  const std::array<engine::SequenceInput, 1> probe = {{{&sequence, outputs}}};
+  engine::LocalRunner runner(model);
+  PERGOLA_ASSIGN_OR_RETURN(const auto answer, runner.Run(probe));
   std::string identity = info.architecture + "\n" + info.numeric_class + "\n" + info.quantisation +
                          "\n" + info.pooling + "\n" + std::to_string(info.parameters) +
-                         " parameters, " + std::to_string(info.weight_bytes) + " bytes, of " +
-                         std::to_string(info.modified_unix_seconds) + "\n";
-  for (const service::Rows& rows : output.sequences[0]->by_kind) {
-    identity.append(reinterpret_cast<const char*>(rows.values.data()),
-                    rows.values.size() * sizeof(float));
+                         " parameters, " + std::to_string(info.weight_bytes) + " bytes\n";
+  for (const OutputKind kind : kOutputKinds) {
+    if (!outputs.Has(kind)) continue;
+    PERGOLA_ASSIGN_OR_RETURN(const ConstF32Matrix rows, answer->Rows(0, kind));
+    identity.append(reinterpret_cast<const char*>(rows.data),
+                    static_cast<size_t>(rows.rows * rows.cols) * sizeof(float));
   }
-  return identity;
+  return formats::Sha256Hex(identity);
 }
 
 Status OpenCacheFile(const ServedModelOptions& options, const service::ModelInfo& info,
                      scheduler::Scheduler* scheduler) {
   scheduler::ResultFileOptions file;
   file.path = options.cache_file;
-  PERGOLA_ASSIGN_OR_RETURN(file.identity, IdentityOf(info, *scheduler));
+  // The time too: whoever writes the file anew need not have changed what the probe sees.
+  file.identity = info.rows_identity + "\nof " + std::to_string(info.modified_unix_seconds);
   file.max_bytes = options.cache_file_bytes;
   file.tell = options.tell;
   const auto take = [scheduler](const scheduler::SequenceKey& key, scheduler::StoredOutput output) {
@@ -107,6 +110,9 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Open(std::string id, const std
   PERGOLA_ASSIGN_OR_RETURN(served->model_, engine::Model::Load(path, options.model));
   const engine::Model& model = *served->model_;
   served->info_ = MakeInfo(std::move(id), model);
+  if (options.identify || !options.cache_file.empty()) {
+    PERGOLA_ASSIGN_OR_RETURN(served->info_.rows_identity, IdentityOf(served->info_, model));
+  }
   if (!model.pipeline().chunk_separator.empty() && served->info_.chunk_separator < 0) {
     return InvalidArgumentError(path + ": the vocabulary lacks the separator of chunks, '" +
                                 model.pipeline().chunk_separator + "'");

@@ -24,6 +24,7 @@ struct GatewayFlags {
   HttpFlags http;
   gateway::ReplicaSetOptions replicas;
   std::vector<std::string> backends;
+  int64_t cache_mib = kDefaultCacheMib;
   int64_t max_promised_mib = 2048;
   double stall_timeout_s = 15;
   double dns_refresh_s = 5;
@@ -58,6 +59,7 @@ Result<std::unique_ptr<GatewayModels>> OpenGatewayModels(
   options.replicas.stall_timeout = Seconds(flags.stall_timeout_s);
   options.replicas.hedge_after = std::chrono::milliseconds(flags.hedge_after_ms);
   options.replicas.max_promised_bytes = flags.max_promised_mib << 20;
+  options.cache = {RowCacheBytes(flags.cache_mib), flags.cache_mib > 0};
   PERGOLA_RETURN_IF_ERROR(ReadBackendCredentials(flags, &options.remote));
   options.metrics = std::move(metrics);
   return GatewayModels::Open(std::move(options));
@@ -132,7 +134,7 @@ int RunGateway(const GatewayFlags& flags, const SetAgain& set_again) {
       [&] {
         const Status status = routes.Install();
         if (!status.ok()) return not_ready(status);
-        std::fprintf(stderr, "ready\n");
+        if (!std::exchange(told, "ready").starts_with("ready")) std::fprintf(stderr, "ready\n");
       },
       not_ready);
   const auto reload = [&]() -> Status {
@@ -161,7 +163,8 @@ void AddBackendFlags(CLI::App& command, GatewayFlags& flags) {
   command.add_option("--backend-api-key-file", flags.backend_api_key_file,
                      "File with the key that the backends want; needs --backend-ca");
   AddSecondsFlag(command, "--dns-refresh", flags.dns_refresh_s, 0.01,
-                 "Seconds after which names of backends are resolved again");
+                 "Seconds after which names of backends are resolved again, and the backends\n"
+                 "asked whether they still compute the same");
   command
       .add_option("--hedge-after-ms", flags.hedge_after_ms,
                   "Milliseconds after which a request is also sent to another backend, the first\n"
@@ -185,6 +188,7 @@ void AddFlags(CLI::App& command, GatewayFlags& flags) {
   AddTextFlags(command, flags.text);
   AddBackendFlags(command, flags);
   AddHttpFlags(command, flags.http);
+  AddCacheFlag(command, flags.cache_mib);
   AddPromisedFlag(command, flags.max_promised_mib);
   AddDrainFlag(command, flags.drain_timeout_s);
 }

@@ -73,16 +73,17 @@ Status GatewayModels::Take(const std::vector<service::ModelInfo>& remote) {
     PERGOLA_ASSIGN_OR_RETURN(service::ModelInfo info, FindInfo(remote, id, files_.size() == 1));
     PERGOLA_ASSIGN_OR_RETURN(auto text, files_[i].MakeText(info));
     their_ids.push_back(std::exchange(info.id, id));
+    info.rows_identity.clear();  // the others have not been asked
     served.push_back({nullptr, std::move(info), std::move(text)});
   }
-  their_ids_ = std::move(their_ids);
   for (size_t i = 0; i < served.size(); ++i) {
-    sets_.push_back(MakeReplicas(served[i].info, their_ids_[i]));
-    served[i].service = sets_.back();
+    tiers_.push_back(MakeTier(served[i].info, their_ids[i]));
+    served[i].service = tiers_[i].cached;
     std::fprintf(stderr, "%s: %s, %s, %zu backends\n", served[i].info.id.c_str(),
                  served[i].info.architecture.c_str(), served[i].info.numeric_class.c_str(),
                  directory_->backends().size());
   }
+  const std::lock_guard<std::mutex> lock(mutex_);
   served_ = std::move(served);
   known_ = true;
   return OkStatus();
@@ -96,26 +97,71 @@ std::vector<gateway::Replica> GatewayModels::ReplicasOf(const std::string& their
   return replicas;
 }
 
-std::shared_ptr<gateway::ReplicaSet> GatewayModels::MakeReplicas(
-    const service::ModelInfo& info, const std::string& their_id) const {
-  auto set = std::make_shared<gateway::ReplicaSet>(info, ReplicasOf(their_id), options_.replicas);
-  options_.metrics->AddSource([set, id = info.id] {
-    std::vector<service::MetricSample> samples = set->Metrics();
-    for (service::MetricSample& sample : samples) sample.labels.emplace_back("model", id);
-    return samples;
-  });
-  return set;
+GatewayModels::Tier GatewayModels::MakeTier(const service::ModelInfo& info,
+                                            const std::string& their_id) const {
+  Tier tier;
+  tier.their_id = their_id;
+  tier.replicas =
+      std::make_shared<gateway::ReplicaSet>(info, ReplicasOf(their_id), options_.replicas);
+  tier.cached = std::make_shared<scheduler::CachedService>(tier.replicas, options_.cache);
+  const auto add_source = [this, &info](const auto& part) {
+    options_.metrics->AddSource([part, id = info.id] {
+      std::vector<service::MetricSample> samples = part->Metrics();
+      for (service::MetricSample& sample : samples) sample.labels.emplace_back("model", id);
+      return samples;
+    });
+  };
+  add_source(tier.replicas);
+  add_source(tier.cached);
+  return tier;
 }
 
-void GatewayModels::Refresh() {
-  if (!directory_->Refresh()) return;
-  std::fprintf(stderr, "%zu backends\n", directory_->backends().size());
-  for (size_t i = 0; i < sets_.size(); ++i) sets_[i]->SetReplicas(ReplicasOf(their_ids_[i]));
+std::optional<std::string> GatewayModels::IdentityOf(
+    const Tier& tier, const std::vector<std::vector<service::ModelInfo>>& told) const {
+  std::optional<std::string> identity;
+  for (const std::vector<service::ModelInfo>& models : told) {
+    for (const service::ModelInfo& info : models) {
+      if (info.id != tier.their_id) continue;
+      if (identity && *identity != info.rows_identity) return "";
+      identity = info.rows_identity;
+    }
+  }
+  return identity;
+}
+
+bool GatewayModels::Refresh() {
+  if (directory_->Refresh()) {
+    std::fprintf(stderr, "%zu backends\n", directory_->backends().size());
+    for (const Tier& tier : tiers_) tier.replicas->SetReplicas(ReplicasOf(tier.their_id));
+  }
+  std::vector<std::vector<service::ModelInfo>> told;
+  for (const Backend& backend : directory_->backends()) {
+    if (stop_.stop_requested()) return false;
+    auto models = backend.service->FetchModels(kAskTimeout);
+    if (models.ok()) told.push_back(std::move(*models));
+  }
+  bool changed = false;
+  for (size_t i = 0; i < tiers_.size(); ++i) {
+    const std::optional<std::string> identity = IdentityOf(tiers_[i], told);
+    if (!identity || identity == tiers_[i].identity) continue;
+    tiers_[i].identity = identity;
+    tiers_[i].cached->SetIdentity(*identity);
+    std::fprintf(stderr, "%s: the cache keeps %s\n", served_[i].info.id.c_str(),
+                 identity->empty() ? "no rows: the backends do not compute the same" : "rows");
+    const std::lock_guard<std::mutex> lock(mutex_);
+    served_[i].info.rows_identity = *identity;
+    changed = true;
+  }
+  return changed;
 }
 
 BackendWatch::BackendWatch(GatewayModels& models, std::chrono::milliseconds refresh,
-                           std::function<void()> known, std::function<void(const Status&)> not_yet)
-    : models_(models), refresh_(refresh), known_(std::move(known)), not_yet_(std::move(not_yet)) {
+                           std::function<void()> changed,
+                           std::function<void(const Status&)> not_yet)
+    : models_(models),
+      refresh_(refresh),
+      changed_(std::move(changed)),
+      not_yet_(std::move(not_yet)) {
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -141,8 +187,10 @@ void BackendWatch::Run() {
       not_yet_(status);
       continue;
     }
-    known_();
-    while (models_.has_names() && Pause(refresh_)) models_.Refresh();
+    changed_();
+    do {
+      if (models_.Refresh()) changed_();
+    } while (Pause(refresh_));
     return;
   } while (Pause(kAskPause));
 }

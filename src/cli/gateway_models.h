@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -23,6 +24,7 @@
 #include "gateway/replica_set.h"
 #include "gateway/routes.h"
 #include "rpc/remote_service.h"
+#include "scheduler/cached_service.h"
 #include "text/text_settings.h"
 
 namespace pergola::cli {
@@ -33,7 +35,8 @@ struct GatewayModelsOptions {
   HostLookup lookup = LookUpHost;
   gateway::ReplicaSetOptions replicas;
   rpc::RemoteServiceOptions remote;
-  // Gets the metrics of each replica set. Second owner: the HTTP server's.
+  scheduler::CachedService::Options cache;  // of each model
+  // Gets the metrics of each replica set and cache. Second owner: the HTTP server's.
   std::shared_ptr<gateway::Metrics> metrics;
 };
 
@@ -58,40 +61,50 @@ class GatewayModels {
   void Stop() { stop_.request_stop(); }
 
   // Once known: resolves the names of backends again; those that came get requests, those that went
-  // none any more.
-  void Refresh();
-  // Whether there are names to be resolved.
-  bool has_names() const { return directory_->has_names(); }
+  // none any more. Asks all for the identity of their rows: rows of a model are kept in the cache
+  // as long as all backends that answer tell the same. True: that has changed, and Served with it.
+  bool Refresh();
 
   // What is served, once known.
-  const std::vector<gateway::ServedModel>& Served() const { return served_; }
+  std::vector<gateway::ServedModel> Served() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return served_;
+  }
 
  private:
   explicit GatewayModels(GatewayModelsOptions options) : options_(std::move(options)) {}
+  // A model once known. Second owners of both: served_, metrics.
+  struct Tier {
+    std::shared_ptr<gateway::ReplicaSet> replicas;
+    std::shared_ptr<scheduler::CachedService> cached;  // before them
+    std::string their_id;                              // what the backends call it
+    std::optional<std::string> identity;               // last told of; see IdentityOf
+  };
   Status Take(const std::vector<service::ModelInfo>& remote);
-  std::shared_ptr<gateway::ReplicaSet> MakeReplicas(const service::ModelInfo& info,
-                                                    const std::string& their_id) const;
+  Tier MakeTier(const service::ModelInfo& info, const std::string& their_id) const;
+  // What all that answer tell of the model; empty: not the same, or nothing. Nullopt: none answers.
+  std::optional<std::string> IdentityOf(
+      const Tier& tier, const std::vector<std::vector<service::ModelInfo>>& told) const;
   std::vector<gateway::Replica> ReplicasOf(const std::string& their_id) const;
 
   const GatewayModelsOptions options_;
   std::stop_source stop_;
   std::vector<api::TextFiles> files_;  // of each location
   std::unique_ptr<BackendDirectory> directory_;
-  // Per model, once known. Second owners: served_, metrics.
-  std::vector<std::shared_ptr<gateway::ReplicaSet>> sets_;
-  std::vector<std::string> their_ids_;        // what the backends call each
-  std::vector<gateway::ServedModel> served_;  // written before known_ is set
+  std::vector<Tier> tiers_;
+  mutable std::mutex mutex_;  // guards the next
+  std::vector<gateway::ServedModel> served_;
   std::atomic<bool> known_ = false;
 };
 
-// Asks again and again on a thread of its own until the models are known; from then on resolves
-// names again and again, if there are some. Thread-safe.
+// Asks again and again on a thread of its own until the models are known; from then on refreshes
+// them again and again. Thread-safe.
 class BackendWatch {
  public:
-  // `known` and `not_yet` are called on that thread: once, and each time with the reason. `models`
-  // must outlive it.
+  // `changed` and `not_yet` are called on that thread: when the models are known and whenever what
+  // is served changes, and before that each time with the reason. `models` must outlive it.
   BackendWatch(GatewayModels& models, std::chrono::milliseconds refresh,
-               std::function<void()> known, std::function<void(const Status&)> not_yet);
+               std::function<void()> changed, std::function<void(const Status&)> not_yet);
   // Stops the models' questions; ends without an answer if there is none yet.
   ~BackendWatch();
 
@@ -101,7 +114,7 @@ class BackendWatch {
 
   GatewayModels& models_;
   const std::chrono::milliseconds refresh_;
-  const std::function<void()> known_;
+  const std::function<void()> changed_;
   const std::function<void(const Status&)> not_yet_;
   std::mutex mutex_;  // guards stopping_
   std::condition_variable stop_;

@@ -100,6 +100,8 @@ milliseconds Seconds(double seconds) {
   return duration_cast<milliseconds>(std::chrono::duration<double>(seconds));
 }
 
+size_t RowCacheBytes(int64_t cache_mib) { return static_cast<size_t>(cache_mib) << 20; }
+
 api::ServedModelOptions ServedOptions(const EngineFlags& engine) {
   api::ServedModelOptions options;
   options.model.ops.num_threads = engine.threads;
@@ -110,7 +112,7 @@ api::ServedModelOptions ServedOptions(const EngineFlags& engine) {
   if (const char* lookahead = std::getenv("PERGOLA_BATCH_LOOKAHEAD")) {
     options.scheduler.batching.lookahead = std::max(0L, std::strtol(lookahead, nullptr, 10));
   }
-  options.scheduler.cache_bytes = static_cast<size_t>(engine.cache_mib) << 20;
+  options.scheduler.cache_bytes = RowCacheBytes(engine.cache_mib);
   options.scheduler.single_flight = engine.cache_mib > 0;
   options.cache_file = engine.cache_file;
   options.cache_file_bytes = engine.cache_file_mib << 20;
@@ -174,8 +176,7 @@ void AddEngineFlags(CLI::App& command, EngineFlags& flags) {
       ->check(CLI::IsMember({"auto", "as-is", "f32", "f16", "bf16", "int8", "int4"}));
   command.add_option("--step-tokens", flags.step_tokens, "Tokens of a batch (0: measured default)")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20));
-  command.add_option("--cache-mib", flags.cache_mib, "Memory for finished rows (0: no cache)")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 20));
+  AddCacheFlag(command, flags.cache_mib);
   command.add_option("--cache-file", flags.cache_file,
                      "Keep finished rows over restarts in this file (one model)");
   command.add_option("--cache-file-mib", flags.cache_file_mib, "Most that the file may grow to")
@@ -230,6 +231,12 @@ void AddHostFlags(CLI::App& command, std::vector<std::string>& hosts, int& port)
 void AddHttpFlags(CLI::App& command, HttpFlags& flags) {
   AddListenFlags(command, flags);
   AddPolicyFlags(command, flags);
+}
+
+void AddCacheFlag(CLI::App& command, int64_t& cache_mib) {
+  command.add_option("--cache-mib", cache_mib, "Memory for finished rows (0: no cache)")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
+      ->capture_default_str();
 }
 
 void AddPromisedFlag(CLI::App& command, int64_t& max_promised_mib) {

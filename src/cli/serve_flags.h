@@ -19,6 +19,8 @@
 
 namespace pergola::cli {
 
+inline constexpr int64_t kDefaultCacheMib = 64;
+
 struct ModelFlags {
   std::vector<std::string> models = {"all-MiniLM-L6-v2"};
   bool offline = false;
@@ -36,7 +38,7 @@ struct EngineFlags {
   std::string activations = "auto";
   std::string weights = "auto";
   int64_t step_tokens = 0;
-  int64_t cache_mib = 64;
+  int64_t cache_mib = kDefaultCacheMib;
   std::string cache_file;
   int64_t cache_file_mib = 1024;
   int64_t max_queued_tokens = 1 << 20;
@@ -65,6 +67,7 @@ void AddTextFlags(CLI::App& command, TextFlags& flags);
 void AddComputeFlags(CLI::App& command, ComputeFlags& flags);
 void AddHostFlags(CLI::App& command, std::vector<std::string>& hosts, int& port);
 void AddHttpFlags(CLI::App& command, HttpFlags& flags);
+void AddCacheFlag(CLI::App& command, int64_t& cache_mib);
 void AddPromisedFlag(CLI::App& command, int64_t& max_promised_mib);
 void AddOtlpFlag(CLI::App& command, std::string& otlp_endpoint);
 void AddDrainFlag(CLI::App& command, double& drain_timeout_s);
@@ -81,6 +84,9 @@ using SetAgain = std::function<Status(CLI::App& app)>;
 // PERGOLA_MAX_BODY_BYTES), and `*run` when it is parsed.
 void CompleteServing(CLI::App& command, Run* run,
                      std::function<int(const SetAgain& set_again)> serve);
+
+// What of --cache-mib is for rows.
+size_t RowCacheBytes(int64_t cache_mib);
 
 api::ServedModelOptions ServedOptions(const EngineFlags& engine);
 text::TextSettings SettingsOf(const TextFlags& flags);

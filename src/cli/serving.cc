@@ -85,7 +85,8 @@ Result<std::vector<ModelLocation>> LocateModels(const ModelFlags& flags) {
 Result<std::vector<std::unique_ptr<api::ServedModel>>> OpenModels(SignalWaiter& signals,
                                                                   const ComputeFlags& flags) {
   const StopWhileLoading stop(signals);
-  const api::ServedModelOptions options = ServedOptions(flags.engine);
+  api::ServedModelOptions options = ServedOptions(flags.engine);
+  options.identify = true;
   PERGOLA_ASSIGN_OR_RETURN(const std::vector<ModelLocation> locations, LocateModels(flags.model));
   if (!options.cache_file.empty() && locations.size() > 1) {
     return InvalidArgumentError("--cache-file is for one model");

@@ -34,7 +34,10 @@ class Readiness {
 
   const std::vector<ServedModel>& models_;
   std::vector<std::atomic<service::Clock::rep>> last_;  // per model: ticks of the last success
-  std::atomic<uint64_t> probes_ = 0;
+  // From another number on than the routes that a reload has replaced: their probes may be in a
+  // cache.
+  std::atomic<uint64_t> probes_ =
+      static_cast<uint64_t>(service::Clock::now().time_since_epoch().count());
 };
 
 }  // namespace pergola::gateway

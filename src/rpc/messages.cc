@@ -213,6 +213,7 @@ void EncodeModel(const service::ModelInfo& info, v1::ModelInfo* message) {
   message->set_multi_vector_begin(info.multi_vector_begin);
   message->set_chunk_separator(info.chunk_separator);
   message->set_multi_label(info.multi_label);
+  message->set_rows_identity(info.rows_identity);
 }
 
 Result<service::ModelInfo> DecodeModel(const v1::ModelInfo& message) {
@@ -246,6 +247,7 @@ Result<service::ModelInfo> DecodeModel(const v1::ModelInfo& message) {
   info.multi_vector_begin = message.multi_vector_begin();
   info.chunk_separator = message.chunk_separator();
   info.multi_label = message.multi_label();
+  info.rows_identity = message.rows_identity();
   return info;
 }
 

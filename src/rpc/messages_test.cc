@@ -147,6 +147,7 @@ TEST(RpcMessagesTest, ModelsComeBackTheSame) {
   info.multi_vector_begin = 1;
   info.chunk_separator = -1;
   info.multi_label = true;
+  info.rows_identity = "cd";
   v1::ModelInfo message;
   EncodeModel(info, &message);
   const Result<service::ModelInfo> decoded = DecodeModel(message);

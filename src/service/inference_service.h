@@ -51,6 +51,9 @@ struct ModelInfo {
   // model.
   int32_t chunk_separator = -1;
   bool multi_label = false;  // classes do not exclude each other: a sigmoid each, not a softmax
+  // Hex of everything that decides the bits of a row beside its sequence: who gives the same gives
+  // the same bits. Empty: not known.
+  std::string rows_identity;
 
   int64_t width(OutputKind kind) const { return widths[static_cast<size_t>(kind)]; }
   bool has(OutputKind kind) const { return width(kind) > 0; }

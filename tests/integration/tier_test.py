@@ -7,6 +7,7 @@ Usage: tier_test.py PERGOLA MODEL [unittest options]
 import json
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -68,22 +69,73 @@ class TierTest(unittest.TestCase):
         for name in ("pergola_queue_tokens", "pergola_grpc_requests_total"):
             self.assertRegex(text, rf"(?m)^{name}")
 
+    def server_metric(self, server, name):
+        status = re.search(r"^status on (http\S+)$", server.said, re.M).group(1)
+        with urllib.request.urlopen(status + "/metrics", timeout=tier.WAIT) as answer:
+            return float(re.search(rf"(?m)^{name}(?:{{.*}})? (\S+)$", answer.read().decode()).group(1))
+
     def test_a_server_never_tokenises_for_a_gateway(self):
         tested = tier.Tier(PERGOLA, MODEL, 1, server=("--status-port", 0))
         self.addCleanup(tested.close)
-        status = re.search(r"^status on (http\S+)$", tested.servers[0].said, re.M).group(1)
-
-        def server_metric(name):
-            with urllib.request.urlopen(status + "/metrics", timeout=tier.WAIT) as answer:
-                return float(re.search(rf"(?m)^{name}(?:{{.*}})? (\S+)$", answer.read().decode()).group(1))
-
-        before = server_metric("pergola_batch_tokens_total")
+        before = self.server_metric(tested.servers[0], "pergola_batch_tokens_total")
         connection = tier.connect(tested.gateway.url)
         for first in range(0, 200, 20):
             self.assertEqual(tier.embed(connection, [tier.text_of(first + i) for i in range(20)])[0], 200)
         connection.close()
-        self.assertGreater(server_metric("pergola_batch_tokens_total"), before + 1000)
-        self.assertEqual(server_metric("pergola_tokenizer_calls_total"), 0)
+        self.assertGreater(self.server_metric(tested.servers[0], "pergola_batch_tokens_total"), before + 1000)
+        self.assertEqual(self.server_metric(tested.servers[0], "pergola_tokenizer_calls_total"), 0)
+
+    def test_repeated_texts_reach_no_server(self):
+        # Without the servers' own cache: whatever reaches them is computed.
+        tested = tier.Tier(PERGOLA, MODEL, 2, server=("--status-port", 0, "--cache-mib", 0))
+        self.addCleanup(tested.close)
+        tier.wait_until(lambda: tested.gateway.says("keeps rows"), "the servers' identity")
+
+        def received():
+            return sum(self.server_metric(server, "pergola_batch_tokens_total") for server in tested.servers)
+
+        texts = [tier.text_of(number) for number in range(60)]
+        connection = tier.connect(tested.gateway.url)
+        first = tier.embed(connection, texts)
+        self.assertEqual(first[0], 200)
+        before = received()
+        for begin in (0, 20, 40):
+            self.assertEqual(tier.embed(connection, texts[begin:] + texts[:begin])[2],
+                             first[2][begin:] + first[2][:begin])
+        self.assertEqual(tier.embed(connection, [texts[7], "a text of its own", texts[9]])[2][::2],
+                         [first[2][7], first[2][9]])
+        connection.close()
+        self.assertLess(received(), before + 100, "tokens: of the new text, and of probes")
+        self.assertGreaterEqual(tested.metrics("pergola_cache_hits_total")[None], 182)
+
+    def test_rows_of_other_weights_are_not_mixed_with_those_kept(self):
+        with tempfile.TemporaryDirectory() as folder:
+            other = pathlib.Path(folder) / "bert"
+            shutil.copytree(MODEL, other)
+            weights = other / "model.safetensors"
+            data = bytearray(weights.read_bytes())
+            for place in range(8 + int.from_bytes(data[:8], "little") + 2, len(data), 4):
+                data[place] ^= 0x10  # of each float's mantissa
+            tested = tier.Tier(PERGOLA, str(other), 1, gateway=("--dns-refresh", 0.05))
+            self.addCleanup(tested.close)
+            tier.wait_until(lambda: tested.gateway.says("keeps rows"), "the server's identity")
+            connection = tier.connect(tested.gateway.url)
+            old = tier.embed(connection, ["same"])[2]
+            self.assertEqual(tier.embed(connection, ["same"])[2], old)
+            tested.servers[0].kill()
+            weights.write_bytes(data)
+            tested.servers[0].start()
+            tier.wait_until(lambda: tier.embed(tier.connect(tested.gateway.url), ["same"])[2] not in ([], old),
+                            "the other row")
+
+            # Two that differ: nothing is kept.
+            second = tier.Process(PERGOLA, "server", "--model", MODEL)
+            self.addCleanup(second.kill)
+            mixed = tier.Process(PERGOLA, "gateway", "--model", MODEL, "--backend",
+                                 f"127.0.0.1:{tested.servers[0].port},127.0.0.1:{second.port}")
+            self.addCleanup(mixed.kill)
+            tier.wait_until(lambda: tier.status_of(mixed.url + "/readyz") == 200, "readiness")
+            tier.wait_until(lambda: mixed.says("keeps no rows"), "the complaint")
 
     def test_backends_by_name(self):
         # localhost has one address or two; nobody listens at the second.
