@@ -12,7 +12,8 @@ status=0
 for object in "$@"; do
   objdump -d --no-show-raw-insn -C "$object" | awk -v limit="$limit" -v object="$object" '
     /^[0-9a-f]+ <.*>:$/ { name = $0; tile = name ~ /RunTile</; tiles += tile }
-    tile && /[xyz]mm/ && /\(%r[sb]p/ { count[name]++ }
+    # vmovq moves addresses for which no general register was left.
+    tile && /[xyz]mm/ && /\(%r[sb]p/ && !/vmovq/ { count[name]++ }
     END {
       if (tiles == 0) { print object ": no register tile found"; exit 1 }
       for (name in count) {

@@ -10,6 +10,10 @@ namespace {
 
 using models::Workspace;
 
+// Tokens per thread that pass through the layers together: enough for the matrix kernels, few
+// enough for what lies between two operations to stay in the thread's caches (docs/perf_log.md).
+constexpr int64_t kPassTokensPerThread = 256;
+
 // Rows copied out of the workspace: a CPU has computed them by the time Run returns.
 class HostOutputs : public Outputs {
  public:
@@ -102,6 +106,29 @@ Status LocalRunner::Flatten(std::span<const SequenceInput> batch) {
   return OkStatus();
 }
 
+Status LocalRunner::Encode(F32Matrix hidden) {
+  // An observer sees the rows of the whole batch.
+  const int64_t most = observer_ != nullptr
+                           ? hidden.rows
+                           : kPassTokensPerThread * model_.ops().threads().num_threads();
+  const size_t sequences = cu_seqlens_.size() - 1;
+  for (size_t first = 0, last = 0; first < sequences; first = last) {
+    const int32_t begin = cu_seqlens_[first];
+    cu_pass_.assign(1, 0);
+    do {
+      cu_pass_.push_back(cu_seqlens_[++last] - begin);
+    } while (last < sequences && cu_seqlens_[last + 1] - begin <= most);
+    const auto of_pass = [&](const std::vector<int32_t>& values) {
+      return std::span(values).subspan(static_cast<size_t>(begin),
+                                       static_cast<size_t>(cu_pass_.back()));
+    };
+    const models::Batch input{of_pass(ids_), of_pass(positions_), of_pass(type_ids_), cu_pass_};
+    PERGOLA_RETURN_IF_ERROR(model_.encoder().Forward(
+        input, workspace_, hidden.slice(begin, input.num_tokens()), observer_));
+  }
+  return OkStatus();
+}
+
 ConstF32Matrix LocalRunner::PoolSpans(kernels::PoolingKind pooling, ConstF32Matrix hidden) {
   const kernels::RaggedView ragged{cu_pooled_};
   const F32Matrix all = workspace_.Get(Workspace::kPooled, ragged.num_sequences(), hidden.cols);
@@ -137,10 +164,9 @@ Result<std::unique_ptr<Outputs>> LocalRunner::Run(std::span<const SequenceInput>
   if (batch.empty()) return InvalidArgumentError("the batch is empty");
   PERGOLA_RETURN_IF_ERROR(Flatten(batch));
   const ThreadPool::Pass pass(model_.ops().threads());
-  const models::Batch input{ids_, positions_, type_ids_, cu_seqlens_};
   const F32Matrix hidden =
-      workspace_.Get(Workspace::kHidden, input.num_tokens(), model_.hidden_width());
-  PERGOLA_RETURN_IF_ERROR(model_.encoder().Forward(input, workspace_, hidden, observer_));
+      workspace_.Get(Workspace::kHidden, static_cast<int64_t>(ids_.size()), model_.hidden_width());
+  PERGOLA_RETURN_IF_ERROR(Encode(hidden));
 
   std::array<size_t, kNumOutputKinds> totals = {};
   for (const SequenceInput& sequence : batch) {

@@ -36,6 +36,8 @@ class LocalRunner : public Runner {
  private:
   Status Check(const SequenceInput& input, size_t index) const;
   Status Flatten(std::span<const SequenceInput> batch);
+  // The encoder's rows of the flattened batch, a few whole sequences at a time.
+  Status Encode(F32Matrix hidden);
   // What a head of `kind` takes: rows of tokens, a row per entry of pooled_rows_ (embeddings), or a
   // row per sequence.
   ConstF32Matrix HeadInput(const Head& head, ConstF32Matrix hidden);
@@ -51,6 +53,7 @@ class LocalRunner : public Runner {
   std::vector<int32_t> positions_;
   std::vector<int32_t> type_ids_;
   std::vector<int32_t> cu_seqlens_;
+  std::vector<int32_t> cu_pass_;  // of the sequences that pass through the layers together
   // Where pooling begins and ends: sequences, or their spans and the gaps between them.
   std::vector<int32_t> cu_pooled_;
   // [S + 1]: the pooled rows of sequence s are pooled_rows_[first_pooled_[s]] and on.

@@ -80,12 +80,12 @@ void Report(benchmark::State& state, const std::string& name, double multiply_ad
 }
 
 void Linear(benchmark::State& state, const std::string& name, int threads, DType dtype,
-            bool feed_forward, int64_t rows, int64_t outputs, int64_t inputs) {
+            const LinearOptions& options, int64_t rows, int64_t outputs, int64_t inputs) {
   Random random(2);
   auto ops = MakeSet(name, threads);
   auto oracle = MakeSet("reference", 1);
   const OwnedTensor weight(random, dtype, outputs, inputs);
-  auto prepared = ops->PrepareLinear(weight.view(), {.feed_forward = feed_forward}).value();
+  auto prepared = ops->PrepareLinear(weight.view(), options).value();
   const OwnedMatrix x = OwnedMatrix::Of(random, rows, inputs);
   OwnedMatrix y(rows, outputs), expected(1, outputs);
   oracle->Linear(x.view().slice(0, 1), *oracle->PrepareLinear(weight.view(), {}).value(), nullptr,
@@ -177,12 +177,15 @@ void Rowwise(benchmark::State& state, const std::string& name, int threads,
 void Register(const std::string& name, int threads) {
   const std::string suffix = "/" + name + "/threads:" + std::to_string(threads);
   struct Kind {
+    const char* label;
     DType dtype;
-    bool feed_forward;
+    LinearOptions options = {};
   };
-  for (const auto [dtype, feed_forward] :
-       {Kind{DType::kF32, false}, Kind{DType::kF16, false}, Kind{DType::kBF16, false},
-        Kind{DType::kQ8_0, false}, Kind{DType::kQ4_0, false}, Kind{DType::kQ4_0, true}}) {
+  for (const auto& [label, dtype, options] :
+       {Kind{"F32", DType::kF32}, Kind{"F16", DType::kF16}, Kind{"BF16", DType::kBF16},
+        Kind{"Q8_0", DType::kQ8_0}, Kind{"Q4_0", DType::kQ4_0},
+        Kind{"Q4_0-ffn", DType::kQ4_0, {.feed_forward = true}},
+        Kind{"F32-int8", DType::kF32, {.weights = WeightType::kInt8}}}) {
     for (int64_t rows : {1, 8, 32, 120, 512}) {
       for (auto [outputs, inputs] : {std::pair<int64_t, int64_t>{384, 384},
                                      {1536, 384},
@@ -193,11 +196,9 @@ void Register(const std::string& name, int threads) {
                                      {3072, 768}}) {
         const std::string shape =
             std::to_string(rows) + "x" + std::to_string(outputs) + "x" + std::to_string(inputs);
-        benchmark::RegisterBenchmark(("BM_Linear/" + std::string(DTypeName(dtype)) +
-                                      (feed_forward ? "-ffn/" : "/") + shape + suffix)
-                                         .c_str(),
-                                     Linear, name, threads, dtype, feed_forward, rows, outputs,
-                                     inputs)
+        const std::string title = "BM_Linear/" + std::string(label) + "/" + shape + suffix;
+        benchmark::RegisterBenchmark(title.c_str(), Linear, name, threads, dtype, options, rows,
+                                     outputs, inputs)
             ->UseRealTime();
       }
     }

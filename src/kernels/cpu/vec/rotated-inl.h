@@ -61,14 +61,14 @@ struct RotatedBytes {
   static constexpr int64_t kWeightBytes = kDepth * kPanelCols;
   static constexpr int64_t kBytes = kWeightBytes + kPanelCols * 4;
   static constexpr int kTemporaries = 2;
-  static constexpr int kMaxRows = kMaxTileRows;
+  static constexpr int kMaxRows = kBlockTileRows;
 
   static VecF LoadScale(const std::byte* block, int lane) {
     return Load(reinterpret_cast<const float*>(block + kWeightBytes) + lane);
   }
 
   template <int kRows, int kVecs>
-  static void AddDots(const int8_t* a, int64_t a_stride, const std::byte* b, int64_t panel_stride,
+  static void AddDots(const std::byte* b, int64_t panel_stride, RowPointers<kRows, int8_t>& a,
                       VecI (&acc)[kRows][kVecs]) {
 #pragma GCC unroll 1
     for (int64_t four = 0; four < kDepth / 4; ++four) {
@@ -78,8 +78,8 @@ struct RotatedBytes {
         weights[vec] = LoadInt(b + vec / kPanelVecs * panel_stride + vec % kPanelVecs * kLanes * 4);
         KeepInRegister(weights[vec]);
       }
-      AddFourOfRows<kRows, kVecs>(a, a_stride, weights, acc);
-      a += 4;
+      AddFourOfRows<kRows, kVecs>(a, 0, weights, acc);
+      a.Advance(4);
       b += kPanelCols * 4;
     }
   }

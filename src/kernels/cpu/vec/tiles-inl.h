@@ -27,6 +27,31 @@ inline VecF LoadWeights(const float* source) { return Load(source); }
 inline VecF LoadWeights(const F16* source) { return LoadF16(&source->bits); }
 inline VecF LoadWeights(const BF16* source) { return LoadBF16(&source->bits); }
 
+// Pointers into kRows rows at the same column. One for four rows, which are then one, two and three
+// strides away: left to itself g++ 12 keeps a multiple of the stride for each row and spills them.
+template <int kRows, class T>
+struct RowPointers {
+  static constexpr int kGroup = 4;
+  const T* first[(kRows + kGroup - 1) / kGroup];
+  int64_t stride;
+
+  RowPointers(const T* rows, int64_t row_stride) : stride(row_stride) {
+#pragma GCC unroll 4
+    for (int row = 0; row < kRows; row += kGroup) {
+      first[row / kGroup] = rows + row * stride;
+      asm("" : "+r"(first[row / kGroup]));
+    }
+  }
+  const T* row(int index) const { return first[index / kGroup] + index % kGroup * stride; }
+  void Advance(int64_t columns) {
+#pragma GCC unroll 4
+    for (int row = 0; row < kRows; row += kGroup) first[row / kGroup] += columns;
+  }
+};
+
+// Weights come from the second-level cache while rows stay in the first: fetched 16 k ahead.
+constexpr int64_t kPrefetchDistance = 16 * kPanelCols;
+
 // Rows [0, R) of `a` times P panels, added to `c` or (first) written to it.
 template <class Weight>
 struct FloatTile {
@@ -58,26 +83,27 @@ void RunTile(const FloatTile<Weight>& tile) {
       acc[row][vec] = tile.first ? VecF{} : Load(tile.c + row * tile.c_stride + vec * kLanes);
     }
   }
-  const float* a = tile.a;
+  RowPointers<kRows, float> a(tile.a, tile.a_stride);
   const Weight* b = tile.b;
-  const int64_t a_stride = tile.a_stride;
   const int64_t panel_stride = tile.panel_stride;
   for (int64_t k = tile.depth; k > 0; --k) {
     VecF weights[kVecs];
 #pragma GCC unroll 16
     for (int vec = 0; vec < kVecs; ++vec) {
-      weights[vec] = LoadWeights(b + vec / kPanelVecs * panel_stride + vec % kPanelVecs * kLanes);
+      const Weight* source = b + vec / kPanelVecs * panel_stride + vec % kPanelVecs * kLanes;
+      weights[vec] = LoadWeights(source);
+      __builtin_prefetch(source + kPrefetchDistance);
     }
 #pragma GCC unroll 16
     for (int row = 0; row < kRows; ++row) {
-      const VecF activation = Set(a[row * a_stride]);
+      const VecF activation = Set(*a.row(row));
 #pragma GCC unroll 16
       for (int vec = 0; vec < kVecs; ++vec) {
         acc[row][vec] = MulAdd(activation, weights[vec], acc[row][vec]);
         KeepInRegister(acc[row][vec]);
       }
     }
-    ++a;
+    a.Advance(1);
     b += tile.b_stride;
   }
 #pragma GCC unroll 16
@@ -89,12 +115,66 @@ void RunTile(const FloatTile<Weight>& tile) {
   }
 }
 
+// With so many rows AVX-512 keeps the sums of a block and those over all blocks in registers.
+constexpr int kBlockTileRows = kMaxTileRows < 6 ? kMaxTileRows : 6;
+
+// The sums of a tile over its blocks: in registers where they fit beside those of one block, else
+// where they end up.
+template <int kRows, int kVecs>
+class BlockSums {
+ public:
+  // Besides them a vector of weights each, and four for what else there is.
+  static constexpr bool kInRegisters = 2 * kRows * kVecs + kVecs + 4 <= kVectorRegisters;
+
+  BlockSums(bool first, float* c, int64_t c_stride) : c_(c), c_stride_(c_stride) {
+#pragma GCC unroll 16
+    for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 16
+      for (int vec = 0; vec < kVecs; ++vec) {
+        const VecF sum = first ? VecF{} : Load(At(row, vec));
+        if constexpr (kInRegisters) {
+          sums_[row][vec] = sum;
+          KeepInRegister(sums_[row][vec]);
+        } else if (first) {
+          Store(At(row, vec), sum);
+        }
+      }
+    }
+  }
+
+  // sum += value * scale
+  void Add(int row, int vec, VecF value, VecF scale) {
+    if constexpr (kInRegisters) {
+      sums_[row][vec] = MulAdd(value, scale, sums_[row][vec]);
+      KeepInRegister(sums_[row][vec]);
+    } else {
+      Store(At(row, vec), MulAdd(value, scale, Load(At(row, vec))));
+    }
+  }
+
+  void Finish() {
+    if constexpr (!kInRegisters) return;
+#pragma GCC unroll 16
+    for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 16
+      for (int vec = 0; vec < kVecs; ++vec) Store(At(row, vec), sums_[row][vec]);
+    }
+  }
+
+ private:
+  float* At(int row, int vec) const { return c_ + row * c_stride_ + vec * kLanes; }
+
+  VecF sums_[kInRegisters ? kRows : 1][kVecs];
+  float* c_;
+  int64_t c_stride_;
+};
+
 // The same for blocks of 32 k of 16-bit values: within a block an exact integer sum, then one
 // multiply-add of it with the block's scale per column, blocks ascending. |a| <= 32767, |b| <= 128:
 // a block's sum is below 2^27.
 struct I16Tile {
   static constexpr int kTemporaries = 1;
-  static constexpr int kMaxRows = kMaxTileRows;
+  static constexpr int kMaxRows = kBlockTileRows;
   const int16_t* a;
   int64_t a_stride;
   const int16_t* b;  // [panel][block][16 pairs][16 columns][2]
@@ -108,12 +188,12 @@ struct I16Tile {
 
 // acc += a row pair times the weights of two k, for every row and vector.
 template <int kRows, int kVecs>
-inline void AddPairs(const int16_t* a, int64_t a_stride, const VecI (&weights)[kVecs],
+inline void AddPairs(const RowPointers<kRows, int16_t>& a, const VecI (&weights)[kVecs],
                      VecI (&acc)[kRows][kVecs]) {
 #pragma GCC unroll 16
   for (int row = 0; row < kRows; ++row) {
     int32_t two;
-    __builtin_memcpy(&two, a + row * a_stride, sizeof(two));
+    __builtin_memcpy(&two, a.row(row), sizeof(two));
     const VecI activation = SetInt(two);
 #pragma GCC unroll 16
     for (int vec = 0; vec < kVecs; ++vec) {
@@ -131,37 +211,24 @@ inline void ClearSums(VecI (&acc)[kRows][kVecs]) {
   }
 }
 
-// c += sums * scale for one vector of columns of every row.
+// sums += acc * scale for one vector of columns of every row.
 template <int kRows, int kVecs>
-inline void AddScaledSums(const VecI (&acc)[kRows][kVecs], int vec, VecF scale, float* c,
-                          int64_t c_stride) {
+inline void AddScaled(const VecI (&acc)[kRows][kVecs], int vec, VecF scale,
+                      BlockSums<kRows, kVecs>& sums) {
 #pragma GCC unroll 16
-  for (int row = 0; row < kRows; ++row, c += c_stride) {
-    Store(c, MulAdd(ToFloat(acc[row][vec]), scale, Load(c)));
-  }
-}
-
-// The sums of a tile whose blocks are added to memory begin at zero.
-template <int kRows, int kVecs, class Tile>
-inline void ClearFresh(const Tile& tile) {
-  if (!tile.first) return;
-  for (int row = 0; row < kRows; ++row) {
-    for (int vec = 0; vec < kVecs; ++vec) {
-      Store(tile.c + row * tile.c_stride + vec * kLanes, VecF{});
-    }
-  }
+  for (int row = 0; row < kRows; ++row) sums.Add(row, vec, ToFloat(acc[row][vec]), scale);
 }
 
 template <int kRows, int kPanels>
 void RunTile(const I16Tile& tile) {
   constexpr int kVecs = kPanels * kPanelVecs;
   const int64_t blocks = tile.depth / kBlock;
-  ClearFresh<kRows, kVecs>(tile);
+  BlockSums<kRows, kVecs> sums(tile.first, tile.c, tile.c_stride);
+  RowPointers<kRows, int16_t> a(tile.a, tile.a_stride);
+  const int16_t* b = tile.b;
   for (int64_t block = 0; block < blocks; ++block) {
     VecI acc[kRows][kVecs];
     ClearSums(acc);
-    const int16_t* a = tile.a + block * kBlock;
-    const int16_t* b = tile.b + block * kBlock * kPanelCols;
     for (int64_t pair = 0; pair < kBlock / 2; ++pair) {
       VecI weights[kVecs];
 #pragma GCC unroll 16
@@ -169,24 +236,25 @@ void RunTile(const I16Tile& tile) {
         weights[vec] =
             LoadInt(b + vec / kPanelVecs * tile.panel_stride + vec % kPanelVecs * kLanes * 2);
       }
-      AddPairs<kRows, kVecs>(a, tile.a_stride, weights, acc);
-      a += 2;
+      AddPairs<kRows, kVecs>(a, weights, acc);
+      a.Advance(2);
       b += kPanelCols * 2;
     }
 #pragma GCC unroll 16
     for (int vec = 0; vec < kVecs; ++vec) {
       const VecF scale = Load(tile.scales + vec / kPanelVecs * (blocks * kPanelCols) +
                               block * kPanelCols + vec % kPanelVecs * kLanes);
-      AddScaledSums<kRows, kVecs>(acc, vec, scale, tile.c + vec * kLanes, tile.c_stride);
+      AddScaled(acc, vec, scale, sums);
     }
   }
+  sums.Finish();
 }
 
 // The same sums from blocks as the panel stores them (PanelFormat), widened in registers.
 template <class Block>
 struct BlockTile {
   static constexpr int kTemporaries = Block::kTemporaries;
-  static constexpr int kMaxRows = kMaxTileRows;
+  static constexpr int kMaxRows = kBlockTileRows;
   const int16_t* a;
   int64_t a_stride;
   const std::byte* b;
@@ -221,8 +289,8 @@ struct Q4Block {
   }
 };
 
-template <int kPart, int kRows, int kVecs, class Block>
-inline void AddBlockPart(const BlockTile<Block>& tile, const int16_t* a, const std::byte* b,
+template <class Block, int kPart, int kRows, int kVecs>
+inline void AddBlockPart(const std::byte* b, int64_t panel_stride, RowPointers<kRows, int16_t>& a,
                          VecI (&acc)[kRows][kVecs]) {
   // Unrolled, the two parts of a nibble block share their loads, through the stack.
 #pragma GCC unroll 1
@@ -230,11 +298,11 @@ inline void AddBlockPart(const BlockTile<Block>& tile, const int16_t* a, const s
     VecI weights[kVecs];
 #pragma GCC unroll 16
     for (int vec = 0; vec < kVecs; ++vec) {
-      weights[vec] = Block::template LoadPairs<kPart>(b + vec / kPanelVecs * tile.panel_stride +
+      weights[vec] = Block::template LoadPairs<kPart>(b + vec / kPanelVecs * panel_stride +
                                                       vec % kPanelVecs * kLanes * 2);
     }
-    AddPairs<kRows, kVecs>(a, tile.a_stride, weights, acc);
-    a += 2;
+    AddPairs<kRows, kVecs>(a, weights, acc);
+    a.Advance(2);
     b += kPanelCols * 2;
   }
 }
@@ -243,24 +311,25 @@ template <int kRows, int kPanels, class Block>
 void RunTile(const BlockTile<Block>& tile) {
   constexpr int kVecs = kPanels * kPanelVecs;
   constexpr int64_t kBytes = Block::kWeightBytes + kPanelCols * 2;
-  ClearFresh<kRows, kVecs>(tile);
+  BlockSums<kRows, kVecs> sums(tile.first, tile.c, tile.c_stride);
+  RowPointers<kRows, int16_t> a(tile.a, tile.a_stride);
   for (int64_t block = 0; block < tile.depth / kBlock; ++block) {
     VecI acc[kRows][kVecs];
     ClearSums(acc);
-    const int16_t* a = tile.a + block * kBlock;
     const std::byte* b = tile.b + block * kBytes;
-    AddBlockPart<0, kRows, kVecs>(tile, a, b, acc);
+    AddBlockPart<Block, 0>(b, tile.panel_stride, a, acc);
     if constexpr (Block::kPairsPerByte == 2) {
-      AddBlockPart<1, kRows, kVecs>(tile, a + kBlock / 2, b, acc);
+      AddBlockPart<Block, 1>(b, tile.panel_stride, a, acc);
     }
 #pragma GCC unroll 16
     for (int vec = 0; vec < kVecs; ++vec) {
       const std::byte* scales = b + vec / kPanelVecs * tile.panel_stride + Block::kWeightBytes;
       const VecF scale =
           LoadF16(reinterpret_cast<const uint16_t*>(scales) + vec % kPanelVecs * kLanes);
-      AddScaledSums<kRows, kVecs>(acc, vec, scale, tile.c + vec * kLanes, tile.c_stride);
+      AddScaled(acc, vec, scale, sums);
     }
   }
+  sums.Finish();
 }
 
 // Bytes times bytes: within a block an exact integer sum, then one multiply-add of it, times the
@@ -283,14 +352,14 @@ struct BytesTile {
   bool first;
 };
 
-// Four weights of every column times four values of every row.
+// Four weights of every column times four values of every row, `offset` columns from `a`.
 template <int kRows, int kVecs>
-inline void AddFourOfRows(const int8_t* a, int64_t a_stride, const VecI (&weights)[kVecs],
-                          VecI (&acc)[kRows][kVecs]) {
+inline void AddFourOfRows(const RowPointers<kRows, int8_t>& a, int64_t offset,
+                          const VecI (&weights)[kVecs], VecI (&acc)[kRows][kVecs]) {
 #pragma GCC unroll 16
   for (int row = 0; row < kRows; ++row) {
     int32_t bytes;
-    __builtin_memcpy(&bytes, a + row * a_stride, sizeof(bytes));
+    __builtin_memcpy(&bytes, a.row(row) + offset, sizeof(bytes));
     const VecI activation = SetInt(bytes);
 #pragma GCC unroll 16
     for (int vec = 0; vec < kVecs; ++vec) AddByteDot(weights[vec], activation, acc[row][vec]);
@@ -303,15 +372,14 @@ struct NibbleFours {
   static constexpr int64_t kWeightBytes = kDepth * kPanelCols / 2;
   static constexpr int64_t kBytes = kWeightBytes + kPanelCols * 2;
   static constexpr int kTemporaries = 8;
-  // g++ 12 spills sums of more.
-  static constexpr int kMaxRows = kMaxTileRows < 10 ? kMaxTileRows : 10;
+  static constexpr int kMaxRows = kBlockTileRows;
 
   static VecF LoadScale(const std::byte* block, int lane) {
     return LoadF16(reinterpret_cast<const uint16_t*>(block + kWeightBytes) + lane);
   }
 
   template <int kPart, int kRows, int kVecs>
-  static void AddPart(const int8_t* a, int64_t a_stride, const std::byte* b, int64_t panel_stride,
+  static void AddPart(const RowPointers<kRows, int8_t>& a, const std::byte* b, int64_t panel_stride,
                       VecI (&acc)[kRows][kVecs]) {
     VecI weights[kVecs];
 #pragma GCC unroll 16
@@ -321,26 +389,28 @@ struct NibbleFours {
       weights[vec] = (kPart == 0 ? both : both >> 4) & 0x0f0f0f0f;
       KeepInRegister(weights[vec]);
     }
-    AddFourOfRows<kRows, kVecs>(a, a_stride, weights, acc);
+    AddFourOfRows<kRows, kVecs>(a, kPart * kDepth / 2, weights, acc);
   }
 
   template <int kRows, int kVecs>
-  static void AddDots(const int8_t* a, int64_t a_stride, const std::byte* b, int64_t panel_stride,
+  static void AddDots(const std::byte* b, int64_t panel_stride, RowPointers<kRows, int8_t>& a,
                       VecI (&acc)[kRows][kVecs]) {
 #pragma GCC unroll 1
     for (int64_t four = 0; four < kDepth / 8; ++four) {
-      AddPart<0, kRows, kVecs>(a, a_stride, b, panel_stride, acc);
-      AddPart<1, kRows, kVecs>(a + kDepth / 2, a_stride, b, panel_stride, acc);
-      a += 4;
+      AddPart<0, kRows, kVecs>(a, b, panel_stride, acc);
+      AddPart<1, kRows, kVecs>(a, b, panel_stride, acc);
+      a.Advance(4);
       b += kPanelCols * 4;
     }
+    a.Advance(kDepth / 2);
   }
 };
 
 template <int kRows, int kPanels, class Block>
 void RunTile(const BytesTile<Block>& tile) {
   constexpr int kVecs = kPanels * kPanelVecs;
-  ClearFresh<kRows, kVecs>(tile);
+  BlockSums<kRows, kVecs> sums(tile.first, tile.c, tile.c_stride);
+  RowPointers<kRows, int8_t> a(tile.a, tile.a_stride);
   for (int64_t block = 0; block < tile.depth / Block::kDepth; ++block) {
     const std::byte* b = tile.b + block * Block::kBytes;
     const int32_t* starts = tile.a_starts + block;
@@ -354,8 +424,7 @@ void RunTile(const BytesTile<Block>& tile) {
         KeepInRegister(acc[row][vec]);
       }
     }
-    Block::template AddDots<kRows, kVecs>(tile.a + block * Block::kDepth, tile.a_stride, b,
-                                          tile.panel_stride, acc);
+    Block::AddDots(b, tile.panel_stride, a, acc);
     VecF scales[kVecs];
 #pragma GCC unroll 16
     for (int vec = 0; vec < kVecs; ++vec) {
@@ -366,14 +435,14 @@ void RunTile(const BytesTile<Block>& tile) {
     for (int row = 0; row < kRows; ++row) {
       const int32_t start = starts[row * tile.a_blocks];
       const VecF a_scale = Set(a_scales[row * tile.a_blocks]);
-      float* c = tile.c + row * tile.c_stride;
 #pragma GCC unroll 16
-      for (int vec = 0; vec < kVecs; ++vec, c += kLanes) {
+      for (int vec = 0; vec < kVecs; ++vec) {
         const VecF sum = ToFloat(EndByteDots(acc[row][vec], start));
-        Store(c, MulAdd(sum * a_scale, scales[vec], Load(c)));
+        sums.Add(row, vec, sum * a_scale, scales[vec]);
       }
     }
   }
+  sums.Finish();
 }
 
 // bf16 pairs: one chain per element, pairs ascending, the second of a pair added first.
@@ -402,7 +471,7 @@ void RunTile(const PairsTile& tile) {
       KeepInRegister(acc[row][vec]);
     }
   }
-  const uint16_t* a = tile.a;
+  RowPointers<kRows, uint16_t> a(tile.a, tile.a_stride);
   const uint16_t* b = tile.b;
   for (int64_t pair = tile.depth / 2; pair > 0; --pair) {
     VecI weights[kVecs];
@@ -414,12 +483,12 @@ void RunTile(const PairsTile& tile) {
 #pragma GCC unroll 16
     for (int row = 0; row < kRows; ++row) {
       int32_t two;
-      __builtin_memcpy(&two, a + row * tile.a_stride, sizeof(two));
+      __builtin_memcpy(&two, a.row(row), sizeof(two));
       const VecI activation = SetInt(two);
 #pragma GCC unroll 16
       for (int vec = 0; vec < kVecs; ++vec) AddBF16Dot(activation, weights[vec], acc[row][vec]);
     }
-    a += 2;
+    a.Advance(2);
     b += kPanelCols * 2;
   }
 #pragma GCC unroll 16
