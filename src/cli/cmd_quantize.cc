@@ -47,9 +47,18 @@ struct QuantizeFlags {
   bool offline = false;
 };
 
-// int8 and int4 are what `--weights int8|int4` computes in (int8: without VNNI).
-DType TypeOf(const std::string& name) {
-  return name == "q4_0" || name == "int4" ? DType::kQ4_0 : DType::kQ8_0;
+// int8 and int4 are what `--weights int8|int4` computes in (int8: without VNNI). Nothing: as-is.
+std::optional<DType> TypeOf(const std::string& name) {
+  if (name == "q4_0" || name == "int4") return DType::kQ4_0;
+  if (name == "q8_0" || name == "int8") return DType::kQ8_0;
+  if (name == "f16") return DType::kF16;
+  if (name == "bf16") return DType::kBF16;
+  return std::nullopt;
+}
+
+QuantisationPlan UniformPlan(const engine::Quantiser& quantiser, const std::string& type) {
+  const std::optional<DType> wanted = TypeOf(type);
+  return wanted ? quantiser.Uniform(*wanted) : QuantisationPlan();
 }
 
 // Every second text is looked at while choosing types, the others are held out for the report.
@@ -110,9 +119,9 @@ Result<QuantisationPlan> SearchPlan(const QuantizeFlags& flags, const engine::Qu
   PERGOLA_ASSIGN_OR_RETURN(const EvaluatedModel original, EmbedFile(source, texts));
   const std::string trial = output + ".trial.gguf";
   QuantiseSearch search;
-  search.start = quantiser.Uniform(TypeOf(flags.type));
-  search.larger = TypeOf(flags.type) == DType::kQ4_0 ? std::vector{DType::kQ8_0, DType::kF16}
-                                                     : std::vector{DType::kF16};
+  search.start = UniformPlan(quantiser, flags.type);
+  if (TypeOf(flags.type) == DType::kQ4_0) search.larger.push_back(DType::kQ8_0);
+  search.larger.push_back(DType::kF16);
   search.min_cosine = *flags.min_cosine;
   search.measure = [&](const QuantisationPlan& plan) -> Result<Closeness> {
     PERGOLA_RETURN_IF_ERROR(quantiser.Write(plan, trial));
@@ -154,12 +163,17 @@ void PrintQuality(const Quality& quality) {
               100.0 * quality.agreement, kNeighbours);
 }
 
+std::string TypeName(const std::string& type) {
+  const std::optional<DType> wanted = TypeOf(type);
+  return wanted ? std::string(DTypeName(*wanted)) : type;
+}
+
 Status WriteReport(const QuantizeFlags& flags, const std::string& output,
                    const std::vector<engine::PlannedTensor>& tensors,
                    const std::optional<Quality>& quality) {
   std::string json =
       "{\"model\":" + JsonString(flags.model) + ",\"output\":" + JsonString(output) +
-      ",\"type\":" + JsonString(std::string(DTypeName(TypeOf(flags.type)))) +
+      ",\"type\":" + JsonString(TypeName(flags.type)) +
       ",\"bytes_before\":" + std::to_string(Sum(tensors, &engine::PlannedTensor::bytes_before)) +
       ",\"bytes_after\":" + std::to_string(Sum(tensors, &engine::PlannedTensor::bytes_after));
   if (quality) {
@@ -186,8 +200,10 @@ Status WriteReport(const QuantizeFlags& flags, const std::string& output,
 
 std::string OutputOf(const QuantizeFlags& flags, const std::string& source) {
   if (!flags.output.empty()) return flags.output;
-  return fs::path(source).stem().string() + "-" + std::string(DTypeName(TypeOf(flags.type))) +
-         ".gguf";
+  std::string name = fs::path(source).lexically_normal().filename().string();
+  if (name.empty()) name = fs::absolute(source).parent_path().filename().string();  // "folder/"
+  if (name.ends_with(".gguf")) name.resize(name.size() - 5);
+  return name + "-" + TypeName(flags.type) + ".gguf";
 }
 
 Result<std::string> FindModel(const QuantizeFlags& flags) {
@@ -209,7 +225,7 @@ Status RunQuantize(const QuantizeFlags& flags) {
   if (fs::equivalent(source, output, error)) {
     return InvalidArgumentError("'" + output + "' is the model itself: choose another --output");
   }
-  QuantisationPlan plan = quantiser->Uniform(TypeOf(flags.type));
+  QuantisationPlan plan = UniformPlan(*quantiser, flags.type);
   if (flags.min_cosine) {
     PERGOLA_ASSIGN_OR_RETURN(plan, SearchPlan(flags, *quantiser, source, output, texts.choosing));
   }
@@ -232,19 +248,24 @@ Status RunQuantize(const QuantizeFlags& flags) {
 }  // namespace
 
 void AddQuantize(CLI::App& app, Run* run) {
-  CLI::App* command = app.add_subcommand("quantize", "Write a GGUF model with smaller matrices");
+  CLI::App* command =
+      app.add_subcommand("quantize", "Write a model as GGUF, with smaller matrices");
   command->footer(
-      "Reads a GGUF file and writes another, which Pergola and llama.cpp load. With texts it says\n"
-      "how far the vectors move; with --min-cosine the layers that cost most keep larger types.\n"
+      "Reads a GGUF file or a folder with safetensors and writes a GGUF file, which Pergola and\n"
+      "llama.cpp load. With texts it says how far the vectors move; with --min-cosine the layers\n"
+      "that cost most keep larger types.\n"
       "Every second text chooses, the others are held out for the figures that are printed.\n\n"
-      "  pergola quantize model-F32.gguf --type q8_0 -o model-Q8_0.gguf\n"
+      "  pergola quantize all-MiniLM-L6-v2 --type q8_0 -o model-Q8_0.gguf\n"
       "  pergola quantize model-F32.gguf --type q4_0 --calibration texts.txt --min-cosine 0.98");
   auto flags = std::make_shared<QuantizeFlags>();
-  command->add_option("model", flags->model, "A .gguf file, or a name that stands for one")
+  command
+      ->add_option("model", flags->model, "A .gguf file, a folder, or a name that stands for one")
       ->required();
-  command->add_option("--type", flags->type, "Of matrices: q8_0 (= int8) or q4_0 (= int4)")
+  command
+      ->add_option("--type", flags->type,
+                   "Of matrices: q8_0 (= int8), q4_0 (= int4), f16, bf16, as-is")
       ->required()
-      ->check(CLI::IsMember({"q8_0", "q4_0", "int8", "int4"}));
+      ->check(CLI::IsMember({"q8_0", "q4_0", "int8", "int4", "f16", "bf16", "as-is"}));
   command->add_option("-o,--output", flags->output, "File to write (MODEL-TYPE.gguf here)");
   CLI::Option* calibration = command->add_option("--calibration", flags->calibration,
                                                  "Files of texts: lines or JSON lines; - is stdin");

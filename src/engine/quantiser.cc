@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "engine/checkpoint.h"
+#include "core/mapped_file.h"
 #include "formats/gguf_writer.h"
 #include "kernels/dequantise.h"
 #include "kernels/quantise.h"
@@ -78,11 +78,20 @@ struct WantedTensor {
   TensorView view;
 };
 
-Status CheckWritten(const std::string& path, const std::vector<WantedTensor>& tensors,
-                    size_t num_key_values) {
+// Every byte of it.
+Status CheckWritten(const std::string& path, const std::vector<formats::GgufKeyValue>& key_values,
+                    const std::vector<WantedTensor>& tensors) {
+  PERGOLA_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  PERGOLA_ASSIGN_OR_RETURN(const auto found, formats::ReadGgufKeyValues(file.bytes()));
+  for (size_t i = 0; i < std::max(found.size(), key_values.size()); ++i) {
+    if (i >= found.size() || i >= key_values.size() || found[i].key != key_values[i].key ||
+        found[i].type != key_values[i].type || found[i].payload != key_values[i].payload) {
+      return DataLossError(path + ": key-value " + std::to_string(i) + " reads back differently");
+    }
+  }
   PERGOLA_ASSIGN_OR_RETURN(const auto source, formats::OpenTensorSource(path));
-  if (source->tensors().size() != tensors.size() || source->metadata().size() != num_key_values) {
-    return DataLossError(path + ": read back with other tensors or key-values than written");
+  if (source->tensors().size() != tensors.size()) {
+    return DataLossError(path + ": read back with other tensors than written");
   }
   for (const WantedTensor& tensor : tensors) {
     PERGOLA_ASSIGN_OR_RETURN(const TensorView view, source->Get(*tensor.name, tensor.view.shape));
@@ -94,33 +103,17 @@ Status CheckWritten(const std::string& path, const std::vector<WantedTensor>& te
   return OkStatus();
 }
 
+std::string_view BytesOf(const uint32_t& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof(value)};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Quantiser>> Quantiser::Open(const std::string& path) {
-  PERGOLA_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenCheckpoint(path));
-  const formats::TensorSource& source = *checkpoint.source;
-  if (source.format() != "gguf") {
-    return UnimplementedError("'" + path + "' is " + std::string(source.format()) + " of '" +
-                              checkpoint.config.architecture +
-                              "', which has no GGUF names here: make a GGUF file with llama.cpp's "
-                              "convert_hf_to_gguf.py --outtype f32 and give that");
-  }
-  if (source.files().size() != 1) {
-    return UnimplementedError("'" + path + "' is one of several files of a model of '" +
-                              checkpoint.config.architecture + "': not supported");
-  }
-  if (!source.unsupported().empty()) {
-    const formats::UnsupportedTensor& tensor = source.unsupported().front();
-    return UnimplementedError("tensor '" + tensor.name + "' is of " + tensor.type +
-                              ", which cannot be copied");
-  }
-  PERGOLA_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
-  std::unique_ptr<Quantiser> quantiser(
-      new Quantiser(std::move(file), std::move(checkpoint.source)));
-  PERGOLA_ASSIGN_OR_RETURN(quantiser->key_values_,
-                           formats::ReadGgufKeyValues(quantiser->file_.bytes()));
+  PERGOLA_ASSIGN_OR_RETURN(GgufContents contents, ReadGgufContents(path));
+  std::unique_ptr<Quantiser> quantiser(new Quantiser(std::move(contents)));
   std::vector<std::string>& units = quantiser->units_;
-  for (const formats::TensorInfo& tensor : quantiser->source_->tensors()) {
+  for (const formats::TensorInfo& tensor : quantiser->contents_.tensors) {
     std::string unit = UnitOf(tensor);
     if (!unit.empty() && std::find(units.begin(), units.end(), unit) == units.end()) {
       units.push_back(std::move(unit));
@@ -149,7 +142,7 @@ DType Quantiser::TypeOf(const formats::TensorInfo& tensor, const QuantisationPla
 
 std::vector<PlannedTensor> Quantiser::Describe(const QuantisationPlan& plan) const {
   std::vector<PlannedTensor> planned;
-  for (const formats::TensorInfo& tensor : source_->tensors()) {
+  for (const formats::TensorInfo& tensor : contents_.tensors) {
     const DType type = TypeOf(tensor, plan);
     planned.push_back({tensor.name, tensor.view.dtype, type, tensor.view.bytes(),
                        BytesOf(tensor.view.shape, type)});
@@ -162,7 +155,7 @@ Status Quantiser::Write(const QuantisationPlan& plan, const std::string& path) c
   std::vector<std::vector<std::byte>> converted;
   std::vector<WantedTensor> tensors;
   std::map<DType, int64_t> elements;
-  for (const formats::TensorInfo& tensor : source_->tensors()) {
+  for (const formats::TensorInfo& tensor : contents_.tensors) {
     const DType type = TypeOf(tensor, plan);
     TensorView view = tensor.view;
     if (type != view.dtype) {
@@ -182,23 +175,27 @@ Status Quantiser::Write(const QuantisationPlan& plan, const std::string& path) c
   const std::optional<uint32_t> file_type =
       most == elements.end() ? std::nullopt : FileType(most->first);
 
-  formats::GgufWriter writer;
-  size_t num_key_values = file_type ? 2 : 1;
-  for (const auto& [key, type, payload] : key_values_) {
-    if ((key == kFileType && file_type) || key == kQuantisationVersion) continue;
+  constexpr uint32_t kVersion = 2;
+  const uint32_t file_type_value = file_type.value_or(0);
+  std::vector<formats::GgufKeyValue> key_values;
+  for (const formats::GgufKeyValue& each : contents_.key_values) {
+    if ((each.key == kFileType && file_type) || each.key == kQuantisationVersion) continue;
     // Data are laid out anew, by 32 bytes.
-    if (key == formats::kGgufAlignmentKey) continue;
-    writer.SetRaw(key, type, payload);
-    ++num_key_values;
+    if (each.key != formats::kGgufAlignmentKey) key_values.push_back(each);
   }
-  writer.SetUint32(kQuantisationVersion, 2);
-  if (file_type) writer.SetUint32(kFileType, *file_type);
+  const auto uint32 = formats::GgufValueType::kUint32;
+  key_values.push_back({kQuantisationVersion, uint32, BytesOf(kVersion)});
+  if (file_type) key_values.push_back({kFileType, uint32, BytesOf(file_type_value)});
+
+  formats::GgufWriter writer;
+  for (const auto& [key, type, payload] : key_values) writer.SetRaw(key, type, payload);
   for (const WantedTensor& tensor : tensors) {
     PERGOLA_RETURN_IF_ERROR(writer.Add(*tensor.name, tensor.view));
   }
   const std::string fresh = path + ".unchecked";
   PERGOLA_RETURN_IF_ERROR(writer.Write(fresh));
-  Status status = CheckWritten(fresh, tensors, num_key_values);
+  Status status = CheckWritten(fresh, key_values, tensors);
+  if (status.ok()) status = CheckContentsKept(contents_, fresh);
   std::error_code error;
   if (status.ok()) {
     fs::rename(fresh, path, error);

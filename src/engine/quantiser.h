@@ -1,11 +1,11 @@
-// Writes a GGUF model again with its matrices in a smaller type.
+// Writes a model as a GGUF file with its matrices in a smaller type.
 //
 //   PERGOLA_ASSIGN_OR_RETURN(auto quantiser, Quantiser::Open("model-F32.gguf"));
 //   PERGOLA_RETURN_IF_ERROR(quantiser->Write(quantiser->Uniform(DType::kQ8_0), "model-Q8_0.gguf"));
 //
 // What is chosen is the type of a unit: a layer's matrices, or the token table. Everything else
 // (norms, biases, positions, heads, metadata, the vocabulary) is copied as it is, with the names
-// and types that llama.cpp's converter gave it. Not a converter: safetensors have other names.
+// and types that it has; a folder with safetensors gets llama.cpp's names first (gguf_contents.h).
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,7 @@
 #include <vector>
 
 #include "core/dtype.h"
-#include "core/mapped_file.h"
-#include "formats/gguf_key_values.h"
-#include "formats/tensor_source.h"
+#include "engine/gguf_contents.h"
 #include "pergola/status.h"
 
 namespace pergola::engine {
@@ -35,9 +33,7 @@ struct PlannedTensor {
 // Immutable, thread-compatible.
 class Quantiser {
  public:
-  // `path`: a GGUF file of an architecture that Pergola computes. UNIMPLEMENTED naming the
-  // architecture for another format, for a model in several files, and naming a tensor whose type
-  // cannot be copied.
+  // `path`: a GGUF file or a folder with safetensors. Errors as ReadGgufContents().
   static Result<std::unique_ptr<Quantiser>> Open(const std::string& path);
 
   // "token_embd", "blk.0", ...: those with at least one matrix, in file order.
@@ -50,19 +46,17 @@ class Quantiser {
   std::vector<PlannedTensor> Describe(const QuantisationPlan& plan) const;
 
   // Writes beside `path`, reads that back (every key-value and tensor must have the bytes that were
-  // meant) and renames it to `path`. The same plan gives the same bytes. INVALID_ARGUMENT naming a
-  // tensor with a value that is not finite; DATA_LOSS when the file reads back differently;
-  // otherwise as formats::WriteFileWhole. Needs memory for the quantised matrices.
+  // meant, and of a folder CheckContentsKept() holds) and renames it to `path`. The same plan gives
+  // the same bytes. INVALID_ARGUMENT naming a tensor with a value that is not finite; DATA_LOSS
+  // when the file reads back differently; otherwise as formats::WriteFileWhole. Needs memory for
+  // the quantised matrices.
   Status Write(const QuantisationPlan& plan, const std::string& path) const;
 
  private:
-  Quantiser(MappedFile file, std::unique_ptr<formats::TensorSource> source)
-      : file_(std::move(file)), source_(std::move(source)) {}
+  explicit Quantiser(GgufContents contents) : contents_(std::move(contents)) {}
   DType TypeOf(const formats::TensorInfo& tensor, const QuantisationPlan& plan) const;
 
-  MappedFile file_;  // what key_values_ are views of
-  std::unique_ptr<formats::TensorSource> source_;
-  std::vector<formats::GgufKeyValue> key_values_;
+  GgufContents contents_;
   std::vector<std::string> units_;
 };
 

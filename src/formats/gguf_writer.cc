@@ -79,6 +79,11 @@ void GgufWriter::SetFloat32s(std::string_view key, std::span<const float> values
   SetRaw(key, GgufValueType::kArray, ArrayPayload(GgufValueType::kFloat32, values));
 }
 
+void GgufWriter::SetBytes(std::string_view key, std::string_view values) {
+  SetRaw(key, GgufValueType::kArray,
+         ArrayPayload(GgufValueType::kUint8, std::span<const char>(values)));
+}
+
 void GgufWriter::SetAlignment(uint32_t alignment) {
   PERGOLA_CHECK(std::has_single_bit(alignment));
   SetUint32(kGgufAlignmentKey, alignment);

@@ -36,6 +36,8 @@ class GgufWriter {
   void SetStrings(std::string_view key, std::span<const std::string> values);
   void SetInt32s(std::string_view key, std::span<const int32_t> values);
   void SetFloat32s(std::string_view key, std::span<const float> values);
+  // An array of uint8.
+  void SetBytes(std::string_view key, std::string_view values);
   // `payload`: the value's bytes as the format has them, for copying and for types not above.
   void SetRaw(std::string_view key, GgufValueType type, std::string_view payload);
 

@@ -1,161 +1,18 @@
 #include "models/bert.h"
 
-#include <array>
 #include <string>
 #include <string_view>
 
+#include "models/bert_names.h"
 #include "models/blocks/distance_bias.h"
 #include "models/workspace.h"
 
 namespace pergola::models {
 namespace {
 
-// Where a family keeps its tensors; layer names follow `layer` + index + ".".
-struct BertNames {
-  std::string_view architecture;
-  TensorNaming naming;
-  // What checkpoints of a task model ("BertForX") may put before every name.
-  std::array<std::string_view, 2> task_prefixes = {};
-  std::string_view word, position, type, embedding_norm;
-  std::string_view relative_bias = {};
-  std::string_view distance_table = {}, distance_norm = {};
-  std::string_view layer;
-  AttentionNames attention;
-  std::string_view attention_norm;
-  FfnNames ffn;
-  std::string_view output_norm;
-};
-
-constexpr BertNames kBertNames = {.architecture = "bert",
-                                  .naming = TensorNaming::kHuggingFace,
-                                  .task_prefixes = {"bert."},
-                                  .word = "embeddings.word_embeddings",
-                                  .position = "embeddings.position_embeddings",
-                                  .type = "embeddings.token_type_embeddings",
-                                  .embedding_norm = "embeddings.LayerNorm",
-                                  .layer = "encoder.layer.",
-                                  .attention = {.query = "attention.self.query",
-                                                .key = "attention.self.key",
-                                                .value = "attention.self.value",
-                                                .output = "attention.output.dense"},
-                                  .attention_norm = "attention.output.LayerNorm",
-                                  .ffn = {.up = "intermediate.dense", .down = "output.dense"},
-                                  .output_norm = "output.LayerNorm"};
-
-constexpr BertNames RobertaNames(std::string_view architecture) {
-  BertNames names = kBertNames;
-  names.architecture = architecture;
-  names.task_prefixes = {"roberta."};
-  return names;
-}
-
-constexpr BertNames DistilBertNames() {
-  BertNames names = kBertNames;
-  names.architecture = "distilbert";
-  names.task_prefixes = {"distilbert."};
-  names.layer = "transformer.layer.";
-  names.attention.query = "attention.q_lin";
-  names.attention.key = "attention.k_lin";
-  names.attention.value = "attention.v_lin";
-  names.attention.output = "attention.out_lin";
-  names.attention_norm = "sa_layer_norm";
-  names.ffn.up = "ffn.lin1";
-  names.ffn.down = "ffn.lin2";
-  names.output_norm = "output_layer_norm";
-  return names;
-}
-
-constexpr BertNames MpnetNames() {
-  BertNames names = kBertNames;
-  names.architecture = "mpnet";
-  names.task_prefixes = {"mpnet."};
-  names.relative_bias = "encoder.relative_attention_bias";
-  names.attention.query = "attention.attn.q";
-  names.attention.key = "attention.attn.k";
-  names.attention.value = "attention.attn.v";
-  names.attention.output = "attention.attn.o";
-  names.attention_norm = "attention.LayerNorm";
-  return names;
-}
-
-constexpr BertNames DebertaNames() {
-  BertNames names = kBertNames;
-  names.architecture = "deberta-v2";
-  names.task_prefixes = {"deberta."};
-  names.distance_table = "encoder.rel_embeddings";
-  names.distance_norm = "encoder.LayerNorm";
-  names.attention.query = "attention.self.query_proj";
-  names.attention.key = "attention.self.key_proj";
-  names.attention.value = "attention.self.value_proj";
-  return names;
-}
-
 // Where a layer keeps the projections of positions, if not those of its queries and keys.
 constexpr std::string_view kDistanceKey = "attention.self.pos_key_proj";
 constexpr std::string_view kDistanceQuery = "attention.self.pos_query_proj";
-
-constexpr BertNames NomicBertNames() {
-  BertNames names = kBertNames;
-  names.architecture = "nomic_bert";
-  names.task_prefixes = {"nomic_bert.", "bert."};
-  names.position = "";
-  names.embedding_norm = "emb_ln";
-  names.layer = "encoder.layers.";
-  names.attention = {.qkv = "attn.Wqkv", .output = "attn.out_proj"};
-  names.attention_norm = "norm1";
-  names.ffn = {.gate = "mlp.fc12", .up = "mlp.fc11", .down = "mlp.fc2"};
-  names.output_norm = "norm2";
-  return names;
-}
-
-constexpr BertNames GteNames() {
-  BertNames names = kBertNames;
-  names.architecture = "new";
-  names.task_prefixes = {"new.", "gte."};
-  names.position = "";
-  names.attention = {.qkv = "attention.qkv_proj", .output = "attention.o_proj"};
-  names.attention_norm = "attn_ln";
-  names.ffn = {.down = "mlp.down_proj", .gate_and_up = "mlp.up_gate_proj", .up_first = true};
-  names.output_norm = "mlp_ln";
-  return names;
-}
-
-constexpr BertNames GgufNames(std::string_view architecture, bool gated) {
-  return {.architecture = architecture,
-          .naming = TensorNaming::kGguf,
-          .word = "token_embd",
-          .position = "position_embd",
-          .type = "token_types",
-          .embedding_norm = "token_embd_norm",
-          .layer = "blk.",
-          .attention = {.qkv = gated ? "attn_qkv" : "",
-                        .query = "attn_q",
-                        .key = "attn_k",
-                        .value = "attn_v",
-                        .output = "attn_output"},
-          .attention_norm = "attn_output_norm",
-          .ffn = {.gate = gated ? "ffn_gate" : "", .up = "ffn_up", .down = "ffn_down"},
-          .output_norm = "layer_output_norm"};
-}
-
-constexpr std::array<BertNames, 11> kNames = {kBertNames,
-                                              RobertaNames("roberta"),
-                                              RobertaNames("xlm-roberta"),
-                                              RobertaNames("camembert"),
-                                              DistilBertNames(),
-                                              MpnetNames(),
-                                              DebertaNames(),
-                                              NomicBertNames(),
-                                              GteNames(),
-                                              GgufNames("bert", false),
-                                              GgufNames("nomic_bert", true)};
-
-Result<const BertNames*> NamesOf(const ModelConfig& config) {
-  for (const BertNames& names : kNames) {
-    if (names.architecture == config.architecture && names.naming == config.naming) return &names;
-  }
-  return UnimplementedError("no tensor names for architecture '" + config.architecture + "'");
-}
 
 }  // namespace
 
@@ -170,7 +27,7 @@ Result<std::unique_ptr<Encoder>> BertEncoder::Load(const ModelConfig& config,
 }
 
 Status BertEncoder::ReadWeights(WeightReader& reader) {
-  PERGOLA_ASSIGN_OR_RETURN(const BertNames* names, NamesOf(config_));
+  PERGOLA_ASSIGN_OR_RETURN(const BertNames* names, BertNamesOf(config_));
   const std::string prefix =
       reader.FindPrefix(names->task_prefixes, std::string(names->word) + ".weight");
   PERGOLA_RETURN_IF_ERROR(ReadEmbeddings(reader, prefix));
@@ -191,7 +48,7 @@ Status BertEncoder::ReadWeights(WeightReader& reader) {
 }
 
 Status BertEncoder::ReadEmbeddings(WeightReader& reader, const std::string& prefix) {
-  PERGOLA_ASSIGN_OR_RETURN(const BertNames* names, NamesOf(config_));
+  PERGOLA_ASSIGN_OR_RETURN(const BertNames* names, BertNamesOf(config_));
   const auto name = [&](std::string_view part) { return prefix + std::string(part); };
   const int64_t width = config_.hidden_size;
   PERGOLA_ASSIGN_OR_RETURN(word_table_,
@@ -218,7 +75,7 @@ Status BertEncoder::ReadEmbeddings(WeightReader& reader, const std::string& pref
 
 Result<BertEncoder::Layer> BertEncoder::ReadLayer(WeightReader& reader,
                                                   const std::string& prefix) const {
-  PERGOLA_ASSIGN_OR_RETURN(const BertNames* names, NamesOf(config_));
+  PERGOLA_ASSIGN_OR_RETURN(const BertNames* names, BertNamesOf(config_));
   const int64_t width = config_.hidden_size;
   Layer layer;
   PERGOLA_ASSIGN_OR_RETURN(layer.attention,
@@ -246,7 +103,7 @@ Result<std::vector<float>> BertEncoder::ReadDistanceTable(WeightReader& reader,
                                                           const std::string& prefix) {
   const DisentangledParameters& parameters = config_.disentangled;
   if (!parameters.keys && !parameters.queries) return std::vector<float>();
-  PERGOLA_ASSIGN_OR_RETURN(const BertNames* names, NamesOf(config_));
+  PERGOLA_ASSIGN_OR_RETURN(const BertNames* names, BertNamesOf(config_));
   const int64_t rows = parameters.table_rows();
   const int64_t width = config_.hidden_size;
   distance_rows_ = FindDistanceRows(parameters, config_.max_positions);

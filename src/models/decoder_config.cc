@@ -89,6 +89,9 @@ Result<ModelConfig> ReadPlainDecoderGguf(const GgufKeys& keys, std::string archi
 // What both of llama.cpp's architectures of Gemma 3 have.
 Result<ModelConfig> ReadGemma3Blocks(const GgufKeys& keys, int64_t* window) {
   PERGOLA_ASSIGN_OR_RETURN(ModelConfig config, ReadPlainDecoderGguf(keys, "gemma3_text"));
+  // As ReadGemma3Config() rounds it.
+  config.attention_scale =
+      static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_width)));
   config.activation = kernels::Epilogue::kGeluTanh;
   PERGOLA_ASSIGN_OR_RETURN(config.rope, ReadGgufRope(keys, 1e6));
   PERGOLA_ASSIGN_OR_RETURN(config.rope_local, ReadGgufSlidingRope(keys, 1e4));

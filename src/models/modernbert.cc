@@ -4,42 +4,13 @@
 #include <string>
 #include <string_view>
 
+#include "models/modernbert_names.h"
 #include "models/workspace.h"
 
 namespace pergola::models {
 namespace {
 
 using kernels::Epilogue;
-
-struct ModernBertNames {
-  std::string_view word, embedding_norm, final_norm, layer;
-  std::string_view attention_norm, ffn_norm;
-  AttentionNames attention;
-  FfnNames ffn;
-};
-
-constexpr ModernBertNames kHuggingFaceNames = {
-    .word = "embeddings.tok_embeddings",
-    .embedding_norm = "embeddings.norm",
-    .final_norm = "final_norm",
-    .layer = "layers.",
-    .attention_norm = "attn_norm",
-    .ffn_norm = "mlp_norm",
-    .attention = {.qkv = "attn.Wqkv", .output = "attn.Wo"},
-    .ffn = {.down = "mlp.Wo", .gate_and_up = "mlp.Wi"}};
-
-constexpr ModernBertNames kGgufNames = {.word = "token_embd",
-                                        .embedding_norm = "token_embd_norm",
-                                        .final_norm = "output_norm",
-                                        .layer = "blk.",
-                                        .attention_norm = "attn_norm",
-                                        .ffn_norm = "ffn_norm",
-                                        .attention = {.qkv = "attn_qkv", .output = "attn_output"},
-                                        .ffn = {.down = "ffn_down", .gate_and_up = "ffn_up"}};
-
-const ModernBertNames& NamesOf(const ModelConfig& config) {
-  return config.naming == TensorNaming::kHuggingFace ? kHuggingFaceNames : kGgufNames;
-}
 
 // Checkpoints of a task model ("ModernBertForX") keep the encoder's tensors under "model.".
 constexpr std::array<std::string_view, 1> kPrefixes = {"model."};
@@ -127,7 +98,7 @@ Result<std::unique_ptr<Encoder>> ModernBertEncoder::Load(const ModelConfig& conf
 }
 
 Status ModernBertEncoder::ReadWeights(WeightReader& reader) {
-  const ModernBertNames& names = NamesOf(config_);
+  const ModernBertNames& names = ModernBertNamesOf(config_);
   const int64_t width = config_.hidden_size;
   const std::string word = std::string(names.word) + ".weight";
   const std::string prefix = reader.FindPrefix(kPrefixes, word);
@@ -153,7 +124,7 @@ Status ModernBertEncoder::ReadWeights(WeightReader& reader) {
 Result<ModernBertEncoder::Layer> ModernBertEncoder::ReadLayer(WeightReader& reader,
                                                               const std::string& prefix,
                                                               bool first) const {
-  const ModernBertNames& names = NamesOf(config_);
+  const ModernBertNames& names = ModernBertNamesOf(config_);
   const int64_t width = config_.hidden_size;
   Layer layer;
   if (!first) {

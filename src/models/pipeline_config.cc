@@ -107,18 +107,20 @@ Status ReadModules(const std::string& directory, PipelineConfig* pipeline) {
   return OkStatus();
 }
 
+Status CheckDefaultPrompt(const std::string& place, const PipelineConfig& pipeline) {
+  const std::string& name = pipeline.default_prompt_name;
+  if (name.empty() || pipeline.prompts.contains(name)) return OkStatus();
+  return InvalidArgumentError(place + ": default_prompt_name '" + name +
+                              "' is not among the prompts");
+}
+
 // OK when the file does not exist.
 Status ReadPrompts(const std::string& path, PipelineConfig* pipeline) {
   if (!fs::exists(path)) return OkStatus();
   PERGOLA_ASSIGN_OR_RETURN(const JsonObject json, JsonObject::Read(path));
   if (const auto prompts = json.Object("prompts")) pipeline->prompts = prompts->StringMembers();
   pipeline->default_prompt_name = json.String("default_prompt_name").value_or("");
-  if (!pipeline->default_prompt_name.empty() &&
-      !pipeline->prompts.contains(pipeline->default_prompt_name)) {
-    return InvalidArgumentError(path + ": default_prompt_name '" + pipeline->default_prompt_name +
-                                "' is not among the prompts");
-  }
-  return OkStatus();
+  return CheckDefaultPrompt(path, *pipeline);
 }
 
 // Classifiers and late-interaction models give no embedding unless they declare it; sparse weights
@@ -161,6 +163,27 @@ std::map<std::string, std::string, std::less<>> KnownPrompts(const ModelConfig& 
           {"Retrieval-document", "title: none | text: "},
           {"STS", "task: sentence similarity | query: "},
           {"Summarization", "task: summarization | query: "}};
+}
+
+// The keys of our own.
+Status ReadGgufTexts(const formats::TensorSource& source, PipelineConfig* pipeline) {
+  if (const auto limit = source.GetInt(kGgufMaxTokensKey)) {
+    if (*limit < 1) return InvalidArgumentError(std::string(kGgufMaxTokensKey) + " is below 1");
+    pipeline->max_tokens = std::min(pipeline->max_tokens, *limit);
+  }
+  const auto* names = source.GetStrings(kGgufPromptNamesKey);
+  const auto* texts = source.GetStrings(kGgufPromptTextsKey);
+  if (names == nullptr && texts == nullptr) return OkStatus();
+  if (names == nullptr || texts == nullptr || names->size() != texts->size()) {
+    return InvalidArgumentError(std::string(kGgufPromptNamesKey) + " and " + kGgufPromptTextsKey +
+                                " are not two arrays of strings of equal length");
+  }
+  pipeline->prompts.clear();
+  for (size_t i = 0; i < names->size(); ++i) {
+    pipeline->prompts.emplace((*names)[i], (*texts)[i]);
+  }
+  pipeline->default_prompt_name = source.GetString(kGgufDefaultPromptKey).value_or("");
+  return CheckDefaultPrompt("GGUF", *pipeline);
 }
 
 }  // namespace
@@ -210,8 +233,9 @@ Result<PipelineConfig> ReadGgufPipeline(const formats::TensorSource& source,
   PipelineConfig pipeline;
   pipeline.max_tokens = config.max_positions;
   pipeline.matryoshka_widths = KnownMatryoshkaWidths(config);
-  pipeline.normalise = true;
+  pipeline.normalise = source.GetBool(kGgufNormaliseKey).value_or(true);
   pipeline.prompts = KnownPrompts(config);
+  PERGOLA_RETURN_IF_ERROR(ReadGgufTexts(source, &pipeline));
   // llama.cpp's numbers: 0 none, 1 mean, 2 cls, 3 last, 4 rank. Its converter leaves classifiers
   // without one.
   const bool classifies = source.Find("cls.output.weight") != nullptr;

@@ -58,4 +58,12 @@ Result<PipelineConfig> ReadSentencePipeline(const std::string& directory, const 
 Result<PipelineConfig> ReadGgufPipeline(const formats::TensorSource& source,
                                         const ModelConfig& config);
 
+// Keys that GGUF files of our own writing have beside llama.cpp's, which passes over them: what a
+// folder says of texts. Prompts are two arrays of equal length, names and texts.
+inline constexpr const char* kGgufNormaliseKey = "pergola.normalise";  // absent: true
+inline constexpr const char* kGgufMaxTokensKey = "pergola.max_tokens";
+inline constexpr const char* kGgufPromptNamesKey = "pergola.prompt_names";
+inline constexpr const char* kGgufPromptTextsKey = "pergola.prompt_texts";
+inline constexpr const char* kGgufDefaultPromptKey = "pergola.default_prompt_name";
+
 }  // namespace pergola::models

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "formats/tensor_source.h"
+#include "tokenizers/split_pattern.h"
 #include "tokenizers/tokenizer.h"
 #include "tokenizers/vocabulary.h"
 
@@ -32,6 +34,20 @@ struct GgufVocabulary {
 
   int64_t TypeOf(size_t id) const { return types != nullptr ? (*types)[id] : kNormal; }
 };
+
+// A value of tokenizer.ggml.pre: llama.cpp's name, and what the tokenizer.json of those models
+// does.
+struct KnownPre {
+  std::string_view name;
+  std::vector<std::string_view> regexes = {kGpt2Regex};
+  bool nfc = false;
+  bool ignore_merges = false;
+  bool add_bos = false;  // unless the file says otherwise
+  bool add_eos = false;
+};
+
+// Of names that mean the same the one to write comes first.
+std::span<const KnownPre> ListKnownPres();
 
 // The id under the first of `keys` that is there, or `default_id`; INVALID_ARGUMENT when it is
 // outside the vocabulary.

@@ -14,42 +14,11 @@ namespace {
 using formats::TensorSource;
 using Kind = TemplatePiece::Kind;
 
-// tokenizer.ggml.pre: names of llama.cpp, and what the tokenizer.json of those models does.
-struct KnownPre {
-  std::string_view name;
-  std::vector<std::string_view> regexes = {kGpt2Regex};
-  bool nfc = false;
-  bool ignore_merges = false;
-  bool add_bos = false;  // unless the file says otherwise
-  bool add_eos = false;
-};
-
 const KnownPre* FindPre(std::string_view name) {
-  static const std::vector<KnownPre> kKnown = {
-      {.name = "default",
-       .regexes = {R"([\p{P}\$\+<=>\^~\|]+)", kGpt2Regex, R"(\p{N}+)", "[0-9][0-9][0-9]"}},
-      {.name = "gpt-2"},
-      {.name = "phi-2"},
-      {.name = "jina-es"},
-      {.name = "jina-de"},
-      {.name = "jina-v2-es"},
-      {.name = "jina-v2-de"},
-      {.name = "modern-bert", .nfc = true, .add_bos = true, .add_eos = true},
-      {.name = "jina-v1-en", .add_bos = true, .add_eos = true},
-      {.name = "jina-v2-code", .add_bos = true, .add_eos = true},
-      {.name = "roberta-bpe", .add_bos = true, .add_eos = true},
-      {.name = "llama3", .regexes = {kLlama3Regex}, .ignore_merges = true, .add_bos = true},
-      {.name = "llama-v3", .regexes = {kLlama3Regex}, .ignore_merges = true, .add_bos = true},
-      {.name = "llama-bpe", .regexes = {kLlama3Regex}, .ignore_merges = true, .add_bos = true},
-      {.name = "qwen2", .regexes = {kQwen2Regex}, .nfc = true},
-      {.name = "deepseek-r1-qwen", .regexes = {kQwen2Regex}, .nfc = true},
-      {.name = "qwen35", .regexes = {kQwen35Regex}, .nfc = true},
-      {.name = "gpt-4o", .regexes = {kO200kRegex}},
-      {.name = "llama4", .regexes = {kO200kRegex}},
-  };
-  const auto found = std::find_if(kKnown.begin(), kKnown.end(),
-                                  [&](const KnownPre& known) { return known.name == name; });
-  return found == kKnown.end() ? nullptr : &*found;
+  const std::span<const KnownPre> known = ListKnownPres();
+  const auto found = std::find_if(known.begin(), known.end(),
+                                  [&](const KnownPre& pre) { return pre.name == name; });
+  return found == known.end() ? nullptr : &*found;
 }
 
 Result<std::unique_ptr<Pretokenizer>> MakePretokenizer(const KnownPre& pre) {
@@ -138,6 +107,32 @@ std::vector<std::string> CopyPieces(const GgufVocabulary& gguf) {
 }
 
 }  // namespace
+
+std::span<const KnownPre> ListKnownPres() {
+  static const std::vector<KnownPre> kKnown = {
+      {.name = "default",
+       .regexes = {R"([\p{P}\$\+<=>\^~\|]+)", kGpt2Regex, R"(\p{N}+)", "[0-9][0-9][0-9]"}},
+      {.name = "gpt-2"},
+      {.name = "phi-2"},
+      {.name = "jina-es"},
+      {.name = "jina-de"},
+      {.name = "jina-v2-es"},
+      {.name = "jina-v2-de"},
+      {.name = "modern-bert", .nfc = true, .add_bos = true, .add_eos = true},
+      {.name = "jina-v1-en", .add_bos = true, .add_eos = true},
+      {.name = "jina-v2-code", .add_bos = true, .add_eos = true},
+      {.name = "roberta-bpe", .add_bos = true, .add_eos = true},
+      {.name = "llama-bpe", .regexes = {kLlama3Regex}, .ignore_merges = true, .add_bos = true},
+      {.name = "llama3", .regexes = {kLlama3Regex}, .ignore_merges = true, .add_bos = true},
+      {.name = "llama-v3", .regexes = {kLlama3Regex}, .ignore_merges = true, .add_bos = true},
+      {.name = "qwen2", .regexes = {kQwen2Regex}, .nfc = true},
+      {.name = "deepseek-r1-qwen", .regexes = {kQwen2Regex}, .nfc = true},
+      {.name = "qwen35", .regexes = {kQwen35Regex}, .nfc = true},
+      {.name = "gpt-4o", .regexes = {kO200kRegex}},
+      {.name = "llama4", .regexes = {kO200kRegex}},
+  };
+  return kKnown;
+}
 
 Result<std::unique_ptr<Tokenizer>> MakeGgufByteLevel(const TensorSource& source,
                                                      const GgufVocabulary& gguf) {

@@ -96,12 +96,7 @@ bool DecodeBase64(std::string_view text, std::string* bytes) {
 
 Result<std::unique_ptr<Normalizer>> ParsePrecompiled(const JsonElement& element,
                                                      const std::string& place) {
-  PERGOLA_ASSIGN_OR_RETURN(std::string_view base64,
-                           JsonString(element, "precompiled_charsmap", place));
-  std::string charsmap;
-  if (!DecodeBase64(base64, &charsmap)) {
-    return JsonTypeError(place, "precompiled_charsmap", "base64");
-  }
+  PERGOLA_ASSIGN_OR_RETURN(const std::string charsmap, ParseCharsmap(element, place));
   auto normalizer = MakePrecompiled(charsmap);
   if (!normalizer.ok()) return normalizer.status().WithContext(place);
   return normalizer;
@@ -444,6 +439,16 @@ Result<std::unique_ptr<Decoder>> ParseDecoder(const JsonElement& element,
     return MakeDecoderSequence(std::move(parts));
   }
   return UnsupportedError(type, place);
+}
+
+Result<std::string> ParseCharsmap(const JsonElement& element, const std::string& place) {
+  PERGOLA_ASSIGN_OR_RETURN(std::string_view base64,
+                           JsonString(element, "precompiled_charsmap", place));
+  std::string charsmap;
+  if (!DecodeBase64(base64, &charsmap)) {
+    return JsonTypeError(place, "precompiled_charsmap", "base64");
+  }
+  return charsmap;
 }
 
 Result<AddedToken> ParseAddedToken(const JsonElement& element, const std::string& place) {

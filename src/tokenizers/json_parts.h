@@ -26,6 +26,9 @@ Result<std::unique_ptr<TokenModel>> ParseTokenModel(const JsonElement& element,
                                                     const std::string& place, bool byte_level);
 Result<AddedToken> ParseAddedToken(const JsonElement& element, const std::string& place);
 
+// Of a Precompiled normalizer: the compiled character map's bytes.
+Result<std::string> ParseCharsmap(const JsonElement& element, const std::string& place);
+
 // Of Metaspace: `prepend_scheme`, or in older files `add_prefix_space`.
 Result<PrependScheme> ParsePrependScheme(const JsonElement& element, const std::string& place);
 

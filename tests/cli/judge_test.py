@@ -82,6 +82,29 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual({path.name for path in self.folder.iterdir()},
                          {"texts.txt", "q.gguf", "r.json", "again.gguf"})
 
+    def test_quantize_makes_a_gguf_file_of_a_folder(self):
+        texts = self.write("texts.txt", "\n".join(self.texts) + "\n")
+        made, converted = self.folder / "made.gguf", TINY / "bert" / "model.gguf"
+        self.run_pergola("quantize", TINY / "bert", "--type", "as-is", "-o", made)
+        vectors = {}
+        for model in (TINY / "bert", made):
+            rows = self.folder / "rows.f32"
+            self.run_pergola("embed", "--model", model, "--input", texts, "--format", "f32", "--output", rows)
+            vectors[model] = rows.read_bytes()
+            rows.unlink()
+        self.assertEqual(vectors[TINY / "bert"], vectors[made])
+        # From the folder or from llama.cpp's file of it: the same 8 bits.
+        sizes = {}
+        for source in (TINY / "bert", converted):
+            report = self.folder / "r.json"
+            out, _ = self.run_pergola("quantize", source, "--type", "int8", "-o", self.folder / "q.gguf",
+                                      "--calibration", texts, "--report", report)
+            self.assertIn("nearest texts are the same", out)
+            figures = json.loads(report.read_text())
+            self.assertGreater(figures["cosine_min"], 0.99)
+            sizes[source] = figures["bytes_after"]
+        self.assertEqual(sizes[TINY / "bert"], sizes[converted])
+
     def test_quantize_refuses(self):
         out = self.folder / "q.gguf"
         _, err = self.run_pergola("quantize", TINY / "deberta", "--type", "q8_0", "-o", out, expect=1)
