@@ -1,8 +1,10 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <condition_variable>
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -13,7 +15,9 @@
 #include "gateway/auth.h"
 #include "gateway/grid_pages.h"
 #include "gateway/http_server.h"
+#include "gateway/split_routes.h"
 #include "grid/frame_server.h"
+#include "grid/grid_split.h"
 #include "grid/router.h"
 #include "grid/topology.h"
 #include "rpc/grid_link.h"
@@ -74,15 +78,40 @@ Result<std::unique_ptr<rpc::GridListener>> ListenForMembers(const RouterFlags& f
   return rpc::GridListener::Start(options, topology);
 }
 
+// A frame as the body of a request.
+Status AnswerFrame(grid::Router& router, std::string_view frame, std::string* answer) {
+  const auto bytes = std::as_bytes(std::span(frame));
+  PERGOLA_ASSIGN_OR_RETURN(
+      const grid::FrameHeader header,
+      grid::ParseFrameHeader(bytes.first(std::min(bytes.size(), grid::kFrameHeaderBytes))));
+  const auto payload = bytes.subspan(grid::kFrameHeaderBytes);
+  if (payload.size() != header.payload_bytes) {
+    return InvalidArgumentError("the frame states a payload of " +
+                                std::to_string(header.payload_bytes) + " bytes, there are " +
+                                std::to_string(payload.size()));
+  }
+  PERGOLA_RETURN_IF_ERROR(grid::CheckPayload(header, payload));
+  return router.Handle(header, payload, answer);
+}
+
 Result<std::unique_ptr<gateway::HttpServer>> ServePages(const RouterFlags& flags,
-                                                        const grid::Topology& topology) {
+                                                        const grid::Topology& topology,
+                                                        grid::Router& router) {
   gateway::HttpServerOptions options;
   options.hosts = {flags.host};
   options.port = flags.http_port;
   options.api_key_file = flags.api_key_file;
+  options.max_body_bytes = static_cast<int64_t>(grid::kMaxPayloadBytes + grid::kFrameHeaderBytes);
+  gateway::GridPagesOptions pages;
+  pages.missing = [&topology] { return topology.Missing(); };
+  pages.has_model = [&topology] { return topology.model() != nullptr; };
+  pages.answer_frame = [&router](std::string_view frame, std::string* answer) {
+    return AnswerFrame(router, frame, answer);
+  };
+  pages.model_routes = std::make_shared<gateway::SplitRoutes>(
+      std::make_shared<grid::GridSplit>(topology, router), !flags.api_key_file.empty());
   return gateway::HttpServer::Start(
-      std::move(options),
-      std::make_shared<gateway::GridPages>(topology, [&topology] { return topology.Missing(); }));
+      std::move(options), std::make_shared<gateway::GridPages>(topology, std::move(pages)));
 }
 
 int RunRouter(const RouterFlags& flags) {
@@ -103,7 +132,7 @@ int RunRouter(const RouterFlags& flags) {
       [&router](const grid::FrameHeader& request, std::span<const std::byte> payload,
                 std::string* answer) { return router.Handle(request, payload, answer); });
   if (!frames.ok()) return Fail(frames.status());
-  auto pages = ServePages(flags, topology);
+  auto pages = ServePages(flags, topology, router);
   if (!pages.ok()) return Fail(pages.status());
   auto members = ListenForMembers(flags, keys.get(), topology);
   if (!members.ok()) return Fail(members.status());
@@ -148,7 +177,8 @@ void AddRouter(CLI::App& app, Run* run) {
   command->add_option("--join-key-file", flags->join_key_file,
                       "Keys that servers may join with, one a line; reread on SIGHUP. Without: "
                       "none needed");
-  command->add_option("--api-key-file", flags->api_key_file, "Keys of /v1/grid");
+  command->add_option("--api-key-file", flags->api_key_file,
+                      "Keys of the HTTP port, one a line; reread on SIGHUP");
   AddSecondsFlag(*command, "--evict-after", flags->evict_after_s, 0.1,
                  "Seconds without a beat that end a membership; servers send one a second");
   AddDrainFlag(*command, flags->drain_timeout_s);

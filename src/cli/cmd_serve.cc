@@ -32,7 +32,7 @@ Status InstallRoutes(const std::vector<std::unique_ptr<api::ServedModel>>& model
 
 int RunServe(const ServeFlags& flags, const SetAgain& set_again) {
   const ComputeFlags& compute = flags.compute;
-  if (!flags.part.role.empty()) {
+  if (!flags.part.role.empty() || flags.part.spare) {
     return ServePart({flags.part, compute.model.models.front(), flags.http.server,
                       compute.model.offline, compute.engine.threads,
                       compute.engine.activations == "f32", compute.drain_timeout_s});
@@ -70,6 +70,19 @@ void AddPartFlags(CLI::App& command, PartFlags& part) {
                      "With --join: file whose first line is the key");
   command.add_option("--announce-host", part.announce,
                      "With --join: host by which the router reaches this server (default: --host)");
+  command.add_option("--share", part.share,
+                     "With --role: folder of slices that spares of the grid may fetch over HTTP");
+  command
+      .add_flag("--spare", part.spare,
+                "With --join: wait for a part that nobody serves, fetch its slice and serve it")
+      ->excludes("--role");
+  command.add_option("--store", part.store, "With --spare: folder to keep slices in");
+  command
+      .add_option("--slice-source", part.sources,
+                  "With --spare: folders or URLs to fetch slices from, before the grid's own")
+      ->delimiter(',');
+  command.add_option("--slice-source-key-file", part.source_key_file,
+                     "With --spare: file whose first line is the key of the sources");
   command.add_flag("--verify", part.verify, "With --role: check the checksums of a slice first");
   command.add_option("--frame-port", part.frame_port, "With --role: port of the frames (0: any)")
       ->check(CLI::Range(0, 65535))

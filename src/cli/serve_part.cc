@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -12,41 +13,23 @@
 #include "cli/model_location.h"
 #include "cli/pull_display.h"
 #include "cli/serving.h"
+#include "cli/spare_duty.h"
 #include "cli/status_exit.h"
 #include "cli/whole_file.h"
 #include "core/process_memory.h"
 #include "core/signals.h"
 #include "formats/slice.h"
+#include "gateway/handler_chain.h"
+#include "gateway/slice_share.h"
 #include "gateway/split_routes.h"
 #include "grid/frame_server.h"
 #include "grid/part_service.h"
 #include "hub/hub_config.h"
+#include "hub/slice_store.h"
 #include "rpc/grid_link.h"
 
 namespace pergola::cli {
 namespace {
-
-Result<std::shared_ptr<grid::PartService>> LoadPart(const PartServerFlags& flags) {
-  grid::PartOptions options;
-  options.role = flags.part.role == "ffn" ? grid::Role::kFfn : grid::Role::kEmbed;
-  if (!flags.part.layers.empty()) {
-    PERGOLA_ASSIGN_OR_RETURN(options.layers, ParseLayerRange(flags.part.layers));
-  }
-  options.ops.num_threads = flags.threads;
-  if (flags.reference) options.activations = kernels::ActivationPrecision::kF32;
-  hub::HubConfig hub = hub::HubConfig::FromEnvironment();
-  hub.offline |= flags.offline;
-  PullDisplay display(flags.model, /*quiet=*/false);
-  const Result<ModelLocation> location = ResolveModel(flags.model, hub, display);
-  display.Finish();
-  if (!location.ok()) return location.status();
-  if (flags.part.verify && formats::IsSlice(location->path.string())) {
-    PERGOLA_RETURN_IF_ERROR(formats::OpenSlice(location->path.string(), /*verify=*/true).status());
-  }
-  PERGOLA_ASSIGN_OR_RETURN(std::unique_ptr<grid::PartService> part,
-                           grid::PartService::Load(location->path.string(), options));
-  return std::shared_ptr<grid::PartService>(std::move(part));  // second owner: the HTTP routes
-}
 
 void PrintFacts(const grid::PartFacts& facts, const std::string& host, int port) {
   std::fprintf(stderr, "mode      %s\nmodel     %s, width %lld, vocabulary %lld, %lld layers\n",
@@ -86,11 +69,10 @@ service::GridMemberFacts MemberFacts(const grid::PartFacts& facts, std::string u
 
 // Null without --join.
 Result<std::unique_ptr<rpc::GridLink>> JoinGrid(const PartFlags& flags,
-                                                const grid::PartFacts& facts,
-                                                const std::string& url, const Load& load) {
+                                                service::GridMemberFacts facts, const Load& load) {
   if (flags.join.empty()) return std::unique_ptr<rpc::GridLink>();
   rpc::GridLinkOptions options;
-  options.facts = MemberFacts(facts, url);
+  options.facts = std::move(facts);
   if (!flags.join_key_file.empty()) {
     PERGOLA_ASSIGN_OR_RETURN(options.key, ReadKeyFile(flags.join_key_file));
   }
@@ -109,11 +91,79 @@ Result<std::unique_ptr<rpc::GridLink>> JoinGrid(const PartFlags& flags,
   return std::make_unique<rpc::GridLink>(flags.join, std::move(options));
 }
 
+// What `folder` has for other servers.
+Result<gateway::SharedSlices> ShareOf(const std::filesystem::path& folder) {
+  PERGOLA_ASSIGN_OR_RETURN(const std::vector<hub::SliceIndex> found, hub::ScanSlices(folder));
+  gateway::SharedSlices shared;
+  std::vector<hub::OfferedSlice> list;
+  for (const hub::SliceIndex& index : found) {
+    list.push_back(index.slice);
+    const std::filesystem::path path = folder / index.slice.name;
+    std::error_code error;
+    shared.files[index.slice.name + "/index.json"] = {
+        (path / "index.json").string(),
+        static_cast<int64_t>(std::filesystem::file_size(path / "index.json", error))};
+    for (const hub::RemoteFile& file : index.files) {
+      shared.files[index.slice.name + "/" + file.path] = {(path / file.path).string(), file.bytes};
+    }
+  }
+  shared.list = hub::SliceListJson(list);
+  return shared;
+}
+
+// Null when there is nothing to answer over HTTP.
+Result<std::unique_ptr<gateway::HttpServer>> ServeHttp(
+    const PartServerFlags& flags, const std::shared_ptr<grid::PartService>& part) {
+  std::vector<std::shared_ptr<gateway::HttpHandler>> handlers;
+  if (part->facts().layers.size() == 0) {
+    handlers.push_back(
+        std::make_shared<gateway::SplitRoutes>(part, !flags.http.api_key_file.empty()));
+  }
+  if (!flags.part.share.empty()) {
+    PERGOLA_ASSIGN_OR_RETURN(gateway::SharedSlices shared, ShareOf(flags.part.share));
+    handlers.push_back(std::make_shared<gateway::SliceShare>(std::move(shared)));
+  }
+  if (handlers.empty()) return std::unique_ptr<gateway::HttpServer>();
+  return gateway::HttpServer::Start(flags.http,
+                                    std::make_shared<gateway::HandlerChain>(std::move(handlers)));
+}
+
 }  // namespace
+
+Result<std::shared_ptr<grid::PartService>> LoadPart(const PartServerFlags& flags) {
+  grid::PartOptions options;
+  options.role = flags.part.role == "ffn" ? grid::Role::kFfn : grid::Role::kEmbed;
+  if (!flags.part.layers.empty()) {
+    PERGOLA_ASSIGN_OR_RETURN(options.layers, ParseLayerRange(flags.part.layers));
+  }
+  options.ops.num_threads = flags.threads;
+  if (flags.reference) options.activations = kernels::ActivationPrecision::kF32;
+  hub::HubConfig hub = hub::HubConfig::FromEnvironment();
+  hub.offline |= flags.offline;
+  PullDisplay display(flags.model, /*quiet=*/false);
+  const Result<ModelLocation> location = ResolveModel(flags.model, hub, display);
+  display.Finish();
+  if (!location.ok()) return location.status();
+  if (flags.part.verify && formats::IsSlice(location->path.string())) {
+    PERGOLA_RETURN_IF_ERROR(formats::OpenSlice(location->path.string(), /*verify=*/true).status());
+  }
+  PERGOLA_ASSIGN_OR_RETURN(std::unique_ptr<grid::PartService> part,
+                           grid::PartService::Load(location->path.string(), options));
+  return std::shared_ptr<grid::PartService>(std::move(part));  // second owner: the HTTP routes
+}
 
 int ServePart(const PartServerFlags& flags) {
   SignalWaiter signals;  // before any thread
-  auto part = LoadPart(flags);
+  std::unique_ptr<SpareDuty> duty;
+  if (flags.part.spare) {
+    auto made = SpareDuty::Make(flags);
+    if (!made.ok()) return Fail(made.status());
+    duty = std::move(*made);
+  }
+  auto part = [&] {
+    const StopWhileLoading stop(signals);
+    return duty == nullptr ? LoadPart(flags) : duty->AwaitPart();
+  }();
   if (!part.ok()) return Fail(part.status());
   grid::PartService& service = **part;
   const std::string host = flags.http.hosts.empty() ? "127.0.0.1" : flags.http.hosts.front();
@@ -129,21 +179,25 @@ int ServePart(const PartServerFlags& flags) {
         return status;
       });
   if (!server.ok()) return Fail(server.status());
-  std::unique_ptr<gateway::HttpServer> http;
-  if (flags.part.role == "embed") {
-    auto routes = std::make_shared<gateway::SplitRoutes>(*part, !flags.http.api_key_file.empty());
-    auto started = gateway::HttpServer::Start(flags.http, std::move(routes));
-    if (!started.ok()) return Fail(started.status());
-    http = std::move(*started);
+  auto started = ServeHttp(flags, *part);
+  if (!started.ok()) return Fail(started.status());
+  const std::unique_ptr<gateway::HttpServer> http = std::move(*started);
+  if (http != nullptr) {
     for (const std::string& address : http->addresses()) {
       std::fprintf(stderr, "listening on %s\n", address.c_str());
     }
   }
   PrintFacts(service.facts(), host, (*server)->port());
   const std::string& announced = flags.part.announce.empty() ? host : flags.part.announce;
-  auto link = JoinGrid(flags.part, service.facts(),
-                       "pergola://" + announced + ":" + std::to_string((*server)->port()), load);
+  service::GridMemberFacts facts = MemberFacts(
+      service.facts(), "pergola://" + announced + ":" + std::to_string((*server)->port()));
+  if (!flags.part.share.empty()) {
+    facts.slices_url = "http://" + announced + ":" + std::to_string(http->port()) +
+                       std::string(gateway::kSlicesPath);
+  }
+  auto link = JoinGrid(flags.part, std::move(facts), load);
   if (!link.ok()) return Fail(link.status());
+  duty.reset();  // it is a member now
   Running running;
   if (http && http->needs_keys()) {
     running.reload = [&http] { TellReloaded(http->ReloadKeys(), "keys"); };

@@ -1,10 +1,13 @@
 // `pergola serve --role ...`: one part of a language model, answering frames, and an embed
-// part HTTP too. With --join it is a member of a grid.
+// part HTTP too. With --join it is a member of a grid, with --spare one that waits for its part.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "gateway/http_server.h"
+#include "grid/part_service.h"
 
 namespace pergola::cli {
 
@@ -16,6 +19,12 @@ struct PartFlags {
   std::string join_key_file;  // its first line is the key; empty: none
   std::string announce;       // host of the URL that the router is told; empty: the one listened on
   bool verify = false;        // read every byte of a slice first and compare its checksums
+  std::string share;          // folder of slices that others may fetch over HTTP; empty: none
+  // No model: waits for the router to say which part nobody serves, fetches and serves it.
+  bool spare = false;
+  std::string store;                 // folder that a spare keeps slices in
+  std::vector<std::string> sources;  // folders or URLs of slices, before those of the members
+  std::string source_key_file;       // its first line is the key of the sources; empty: none
 };
 
 struct PartServerFlags {
@@ -27,6 +36,9 @@ struct PartServerFlags {
   bool reference = false;  // quantised weights are widened
   double drain_timeout_s = 30;
 };
+
+// The part that the flags name. `display` of a pull on stderr.
+Result<std::shared_ptr<grid::PartService>> LoadPart(const PartServerFlags& flags);
 
 // Serves until a stop signal; an exit code. SIGHUP rereads the HTTP routes' keys. Prints what it
 // holds and its address on stderr.

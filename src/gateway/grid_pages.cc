@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "gateway/failure.h"
 #include "gateway/route_check.h"
 
 namespace pergola::gateway {
@@ -52,40 +53,79 @@ show();
 </html>
 )page";
 
+constexpr std::string_view kFramePath = "/v1/ffn";
+constexpr int kWorkers = 4;  // each waits for a server of the grid
+
+bool IsOwn(std::string_view path) {
+  return path == "/healthz" || path == "/readyz" || path == "/v1/grid" || path == kFramePath;
+}
+
 }  // namespace
 
-GridPages::GridPages(const service::GridRegistry& registry, std::function<std::string()> missing)
-    : registry_(registry), missing_(std::move(missing)) {}
+GridPages::GridPages(const service::GridRegistry& registry, GridPagesOptions options)
+    : registry_(registry), options_(std::move(options)), pool_(kWorkers) {}
 
 HttpHandler::RouteCheck GridPages::Check(std::string_view method, std::string_view path) const {
+  if (!IsOwn(path)) return options_.model_routes->Check(method, path);
   constexpr std::string_view kPages[] = {"/healthz", "/readyz", "/v1/grid"};
   RouteCheck check = CheckPage(method, path, kPages);
-  check.needs_auth = path == "/v1/grid";
+  check.needs_auth = path == "/v1/grid" || path == kFramePath;
+  if (path != kFramePath) return check;
+  check.path_known = true;
+  check.allow = "POST";
+  check.method_allowed = check.takes_body = method == "POST";
+  check.other_media_type = kFrameMediaType;
+  check.route = path;
   return check;
 }
 
-HttpResponse GridPages::RenderError(std::string_view /*path*/, int status,
+HttpResponse GridPages::RenderError(std::string_view path, int status,
                                     std::string_view message) const {
+  if (!IsOwn(path)) return options_.model_routes->RenderError(path, status, message);
   return ErrorResponse(Envelope::kSplit, status, message);
 }
 
-void GridPages::Handle(HttpRequest request, HttpRespond respond) {
+HttpResponse GridPages::Grid(const HttpRequest& request) const {
   HttpResponse response;
-  if (request.path == "/v1/grid") {
-    const auto accept = request.header("accept");
-    const bool page = accept && accept->find("text/html") != std::string_view::npos;
-    if (page) response.content_type = "text/html; charset=utf-8";
-    response.headers.push_back({"cache-control", "no-store"});
-    response.headers.push_back({"vary", "Accept"});
-    response.body = page ? std::string(kPage) : registry_.GridJson();
-    return respond(std::move(response));
+  const auto accept = request.header("accept");
+  const bool page = accept && accept->find("text/html") != std::string_view::npos;
+  if (page) response.content_type = "text/html; charset=utf-8";
+  response.headers.push_back({"cache-control", "no-store"});
+  response.headers.push_back({"vary", "Accept"});
+  response.body = page ? std::string(kPage) : registry_.GridJson();
+  return response;
+}
+
+HttpResponse GridPages::Unavailable(std::string_view path) const {
+  return RenderError(path, 503, "no server has " + options_.missing());
+}
+
+void GridPages::AnswerFrame(HttpRequest request, HttpRespond respond) {
+  pool_.Post([this, request = std::move(request), respond = std::move(respond)] {
+    HttpResponse response;
+    response.content_type = kFrameMediaType;
+    const Status status = request.header("content-type") == kFrameMediaType
+                              ? options_.answer_frame(request.body, &response.body)
+                              : InvalidArgumentError("the body must be a frame");
+    if (!status.ok()) {
+      const int code = HttpStatusOf({status, "", "", false}, Envelope::kSplit);
+      response = RenderError(request.path, code, status.message());
+    }
+    respond(std::move(response));
+  });
+}
+
+void GridPages::Handle(HttpRequest request, HttpRespond respond) {
+  if (request.path == "/v1/grid") return respond(Grid(request));
+  if (request.path == kFramePath) return AnswerFrame(std::move(request), std::move(respond));
+  const bool whole = request.path == "/readyz" || request.path == "/v1/stats";
+  if (whole && !options_.missing().empty()) return respond(Unavailable(request.path));
+  if (!IsOwn(request.path)) {
+    if (!options_.has_model()) return respond(Unavailable(request.path));
+    return options_.model_routes->Handle(std::move(request), std::move(respond));
   }
-  const std::string missing = request.path == "/healthz" ? "" : missing_();
-  if (missing.empty()) {
-    response.body = "{\"status\":\"ok\"}";
-  } else {
-    response = RenderError(request.path, 503, "no server has " + missing);
-  }
+  HttpResponse response;
+  response.body = "{\"status\":\"ok\"}";
   respond(std::move(response));
 }
 

@@ -1,25 +1,39 @@
-// What a router tells over HTTP: /healthz, /readyz and /v1/grid, the last as JSON or as a page that
-// keeps itself up to date.
+// What a router answers over HTTP: /healthz, /readyz and /v1/grid, the last as JSON or as a page
+// that keeps itself up to date; frames as bodies of POST /v1/ffn; and the routes of a whole model.
 //
-//   auto pages = std::make_shared<GridPages>(topology, [&] { return topology.Missing(); });
+//   auto pages = std::make_shared<GridPages>(topology, options);
 //   PERGOLA_ASSIGN_OR_RETURN(auto http, HttpServer::Start(options, pages));
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "gateway/http_types.h"
+#include "gateway/work_pool.h"
+#include "pergola/status.h"
 #include "service/grid_registry.h"
 
 namespace pergola::gateway {
 
-// Thread-safe.
+inline constexpr std::string_view kFrameMediaType = "application/x-pergola-frame";
+
+// Callbacks are safe from any thread, and quick but for `answer_frame`.
+struct GridPagesOptions {
+  std::function<std::string()> missing;  // what nobody serves, empty when nothing
+  std::function<bool()> has_model;       // a server has joined, so that sizes are known
+  // One frame, header and payload; appends the frame that answers it.
+  std::function<Status(std::string_view frame, std::string* answer)> answer_frame;
+  // Routes of the model (SplitRoutes): asked once there is one. Second owner: whoever made it.
+  std::shared_ptr<HttpHandler> model_routes;
+};
+
+// Thread-safe. What is missing for a request is an error 503 that names it.
 class GridPages : public HttpHandler {
  public:
-  // `missing`: what nobody serves, empty when nothing: quick and safe from any thread. `registry`
-  // must outlive it.
-  GridPages(const service::GridRegistry& registry, std::function<std::string()> missing);
+  // `registry` must outlive it.
+  GridPages(const service::GridRegistry& registry, GridPagesOptions options);
 
   RouteCheck Check(std::string_view method, std::string_view path) const override;
   HttpResponse RenderError(std::string_view path, int status,
@@ -27,8 +41,13 @@ class GridPages : public HttpHandler {
   void Handle(HttpRequest request, HttpRespond respond) override;
 
  private:
+  HttpResponse Grid(const HttpRequest& request) const;
+  HttpResponse Unavailable(std::string_view path) const;
+  void AnswerFrame(HttpRequest request, HttpRespond respond);
+
   const service::GridRegistry& registry_;
-  const std::function<std::string()> missing_;
+  const GridPagesOptions options_;
+  WorkPool pool_;  // for frames
 };
 
 }  // namespace pergola::gateway

@@ -102,6 +102,8 @@ std::string_view ReasonPhrase(int status) {
       return "Accepted";
     case 204:
       return "No Content";
+    case 206:
+      return "Partial Content";
     case 304:
       return "Not Modified";
     case 400:
@@ -122,6 +124,8 @@ std::string_view ReasonPhrase(int status) {
       return "Content Too Large";
     case 415:
       return "Unsupported Media Type";
+    case 416:
+      return "Range Not Satisfiable";
     case 417:
       return "Expectation Failed";
     case 422:

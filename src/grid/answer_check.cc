@@ -44,6 +44,22 @@ Status CheckTokens(const engine::TopTokens& top, int64_t vocab_size) {
   return OkStatus();
 }
 
+Status CheckIds(const FrameHeader& answer, std::span<const std::byte> payload, int64_t vocab_size) {
+  if (answer.type != PayloadType::kBytes ||
+      payload.size() != uint64_t{answer.width} * sizeof(int32_t)) {
+    return DataLossError("a list of ids has the wrong length");
+  }
+  for (size_t at = 0; at < payload.size(); at += sizeof(int32_t)) {
+    int32_t id;
+    std::memcpy(&id, payload.data() + at, sizeof id);
+    if (id < 0 || id >= vocab_size) {
+      return DataLossError("a list of ids has " + std::to_string(id) + ", the vocabulary has " +
+                           std::to_string(vocab_size));
+    }
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Result<engine::TopTokens> ParseTopAnswer(const FrameHeader& answer,
@@ -90,6 +106,11 @@ Status CheckAnswer(const FrameHeader& request, const FrameHeader& answer,
                              " tokens, expected " + std::to_string(request.argument));
       }
       return ParseTopAnswer(answer, payload, widths.vocab_size).status();
+    case FrameKind::kEncode:
+      return CheckIds(answer, payload, widths.vocab_size);
+    case FrameKind::kDecode:
+      if (answer.type == PayloadType::kBytes) return OkStatus();
+      return DataLossError("the answer is no text");
     case FrameKind::kStats:
     case FrameKind::kError:
       return DataLossError("the answer has no rows");

@@ -115,7 +115,7 @@ bool AllFinite(const float* row, int64_t width) {
 }
 
 bool IsKind(uint8_t kind) {
-  return (kind >= 1 && kind <= 5) || kind == static_cast<uint8_t>(FrameKind::kError);
+  return (kind >= 1 && kind <= 7) || kind == static_cast<uint8_t>(FrameKind::kError);
 }
 
 // Fills the header in front of a payload that already lies behind it.

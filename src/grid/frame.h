@@ -29,8 +29,15 @@ enum class FrameKind : uint8_t {
   kFfn = 3,
   kLogits = 4,
   kTop = 5,
+  kEncode = 6,
+  kDecode = 7,
   kError = 15
 };
+
+// Bits of FrameHeader::argument of texts.
+inline constexpr uint32_t kAddSpecialTokens = 1;   // kEncode
+inline constexpr uint32_t kSkipSpecialTokens = 1;  // kDecode
+inline constexpr uint32_t kDecodeEach = 2;         // kDecode: every id alone
 
 enum class PayloadType : uint8_t { kBytes = 0, kF32 = 1, kBF16 = 2, kI8 = 3 };
 
@@ -47,7 +54,7 @@ struct FrameHeader {
   PayloadType type = PayloadType::kBytes;
   ShortIdentity identity = {};
   uint64_t request_id = 0;
-  uint32_t argument = 0;  // layer, or number of tokens
+  uint32_t argument = 0;  // layer, number of tokens, or bits
   uint32_t rows = 0;
   uint32_t width = 0;
   uint32_t time = 0;  // request: deadline in ms; answer: microseconds of computing

@@ -120,6 +120,12 @@ Status PartService::Handle(const FrameHeader& request, std::span<const std::byte
   if (request.kind == FrameKind::kEmbed && table_.data != nullptr) {
     return Embed(request, payload, header, answer);
   }
+  if (request.kind == FrameKind::kEncode && table_.data != nullptr) {
+    return Encode(payload, header, answer);
+  }
+  if (request.kind == FrameKind::kDecode && table_.data != nullptr) {
+    return Decode(payload, header, answer);
+  }
   const bool logits = request.kind == FrameKind::kLogits || request.kind == FrameKind::kTop;
   if (logits && table_.data != nullptr) return Logits(request, payload, header, answer);
   return UnimplementedError("this is a " + facts_.mode + ", which does not answer that");
@@ -217,6 +223,45 @@ Result<std::vector<int32_t>> PartService::EncodeText(std::string_view text,
 Result<std::string> PartService::DecodeIds(std::span<const int32_t> ids, bool skip_special_tokens) {
   PERGOLA_ASSIGN_OR_RETURN(const tokenizers::Tokenizer* tokenizer, LoadedTokenizer());
   return tokenizer->Decode(ids, skip_special_tokens);
+}
+
+Status PartService::Encode(std::span<const std::byte> payload, FrameHeader header,
+                           std::string* answer) {
+  const std::string_view text(reinterpret_cast<const char*>(payload.data()), payload.size());
+  PERGOLA_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
+                           EncodeText(text, (header.argument & kAddSpecialTokens) != 0));
+  header.type = PayloadType::kBytes;
+  header.rows = 0;
+  header.width = static_cast<uint32_t>(ids.size());
+  AppendBytesFrame(
+      header, {reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(int32_t)}, answer);
+  return OkStatus();
+}
+
+Status PartService::Decode(std::span<const std::byte> payload, FrameHeader header,
+                           std::string* answer) {
+  if (payload.size() != size_t{header.rows} * sizeof(int32_t)) {
+    return InvalidArgumentError("a request for " + std::to_string(header.rows) + " ids has " +
+                                std::to_string(payload.size()) + " bytes");
+  }
+  std::vector<int32_t> ids(header.rows);
+  if (!ids.empty()) std::memcpy(ids.data(), payload.data(), payload.size());
+  const bool skip = (header.argument & kSkipSpecialTokens) != 0;
+  std::string texts;
+  if ((header.argument & kDecodeEach) == 0) {
+    PERGOLA_ASSIGN_OR_RETURN(texts, DecodeIds(ids, skip));
+  } else {
+    for (const int32_t& id : ids) {
+      PERGOLA_ASSIGN_OR_RETURN(const std::string text, DecodeIds(std::span(&id, 1), skip));
+      const auto length = static_cast<uint32_t>(text.size());
+      texts.append(reinterpret_cast<const char*>(&length), sizeof length).append(text);
+    }
+  }
+  if (texts.size() > kMaxPayloadBytes) return InvalidArgumentError("the text is too long");
+  header.type = PayloadType::kBytes;
+  header.rows = header.width = 0;
+  AppendBytesFrame(header, texts, answer);
+  return OkStatus();
 }
 
 Status PartService::Ffn(const FrameHeader& request, std::span<const std::byte> payload,

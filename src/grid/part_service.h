@@ -103,6 +103,8 @@ class PartService : public service::SplitService {
              std::string* answer);
   Status Logits(const FrameHeader& request, std::span<const std::byte> payload, FrameHeader header,
                 std::string* answer);
+  Status Encode(std::span<const std::byte> payload, FrameHeader header, std::string* answer);
+  Status Decode(std::span<const std::byte> payload, FrameHeader header, std::string* answer);
   Status PrepareHead();
   Result<const tokenizers::Tokenizer*> LoadedTokenizer();
   void RunJob(Job& job);

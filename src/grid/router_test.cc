@@ -129,6 +129,51 @@ TEST(TopologyTest, PicksTheLessBusyAndNobodyTwice) {
   EXPECT_EQ(topology.Pick(FrameKind::kEmbed, 0, {}), nullptr);
 }
 
+TEST(TopologyTest, GivesEveryGapToOneSpareUntilItFailsOrIsSilent) {
+  Topology topology;
+  const auto ask = [&](const char* name, const char* failed = "") {
+    return *topology.Assign({name, failed, false});
+  };
+  EXPECT_FALSE(ask("x"));  // which model is not known yet
+  service::GridMemberFacts sharing = Facts("a", 1, 1);
+  sharing.slices_url = "http://a/v1/slices";
+  ASSERT_TRUE(topology.Add(sharing).ok());
+  const auto first = ask("x"), second = ask("y"), third = ask("z");
+  ASSERT_TRUE(first && second && third);
+  EXPECT_TRUE(first->embed);
+  EXPECT_EQ(first->identity, sharing.identity);
+  EXPECT_EQ(first->sources, std::vector<std::string>{"http://a/v1/slices"});
+  EXPECT_EQ(second->first_layer, 0);
+  EXPECT_EQ(second->last_layer, 0);
+  EXPECT_EQ(third->first_layer, 2);
+  EXPECT_EQ(third->last_layer, 3);
+  EXPECT_FALSE(ask("w"));
+  EXPECT_EQ(ask("y")->first_layer, 0);  // it keeps its own
+  EXPECT_NE(topology.GridJson().find("\"spares\":4"), std::string::npos);
+  // Who failed rests, and another one takes over.
+  EXPECT_FALSE(ask("y", "no such slice"));
+  EXPECT_EQ(ask("w")->first_layer, 0);
+  // What is served is nobody's task any more.
+  ASSERT_TRUE(topology.Add(Facts("b", 2, 3)).ok());
+  EXPECT_FALSE(ask("z"));
+  ASSERT_TRUE(topology.Assign({"x", "", true}).ok());
+  EXPECT_TRUE(ask("z")->embed);
+}
+
+TEST(GapLeasesTest, ASilentSpareLosesItsGap) {
+  GapLeases leases;
+  const std::vector<Gap> gaps = {{.first = 2, .last = 5}};
+  const SteadyTime start = std::chrono::steady_clock::now();
+  EXPECT_TRUE(*leases.Take("x", gaps, start));
+  EXPECT_FALSE(*leases.Take("y", gaps, start + GapLeases::kLease));
+  EXPECT_TRUE(*leases.Take("y", gaps, start + GapLeases::kLease + std::chrono::seconds(1)));
+  for (size_t i = 0; i < GapLeases::kMostSpares - 1; ++i) {
+    ASSERT_TRUE(leases.Take(std::to_string(i), gaps, start + 2 * GapLeases::kLease).ok());
+  }
+  EXPECT_EQ(leases.Take("one more", gaps, start + 2 * GapLeases::kLease).status().code(),
+            StatusCode::kResourceExhausted);
+}
+
 TEST(TopologyTest, ManyJoinAndLeaveAtOnce) {
   Topology topology;
   std::vector<std::thread> threads;

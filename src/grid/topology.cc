@@ -24,8 +24,8 @@ Status CheckFacts(const GridMemberFacts& facts) {
   if (!IsIdentity(facts.identity)) {
     return InvalidArgumentError("an identity has 64 hexadecimal digits");
   }
-  if (facts.url.empty() ||
-      std::max({facts.url.size(), facts.model.size(), facts.numeric_class.size()}) > kMostText) {
+  if (facts.url.empty() || std::max({facts.url.size(), facts.model.size(), facts.slices_url.size(),
+                                     facts.numeric_class.size()}) > kMostText) {
     return InvalidArgumentError("a member has a URL, and no text over " +
                                 std::to_string(kMostText) + " bytes");
   }
@@ -49,6 +49,8 @@ Status CheckFacts(const GridMemberFacts& facts) {
 bool Answers(const GridMemberFacts& facts, FrameKind kind, int64_t layer) {
   switch (kind) {
     case FrameKind::kEmbed:
+    case FrameKind::kEncode:
+    case FrameKind::kDecode:
       return facts.embed;
     case FrameKind::kLogits:
     case FrameKind::kTop:
@@ -81,6 +83,22 @@ std::string MissingOf(const MemberList& members, const GridMemberFacts* model) {
     first = false;
   }
   return missing;
+}
+
+// What spares could take, the table first.
+std::vector<Gap> GapsOf(const MemberList& members, const GridMemberFacts& model) {
+  std::vector<Gap> gaps;
+  if (!Any(members, FrameKind::kEmbed, 0) || !Any(members, FrameKind::kTop, 0)) {
+    gaps.push_back({.embed = true});
+  }
+  for (int64_t layer = 0; layer < model.num_layers; ++layer) {
+    if (Any(members, FrameKind::kFfn, layer)) continue;
+    if (gaps.empty() || gaps.back().embed || gaps.back().last + 1 != layer) {
+      gaps.push_back({.first = layer, .last = layer});
+    }
+    gaps.back().last = layer;
+  }
+  return gaps;
 }
 
 // Spreads successive numbers over all bits (splitmix64).
@@ -213,12 +231,43 @@ MemberPtr Topology::Pick(FrameKind kind, int64_t layer, std::span<const MemberPt
   return b->in_flight < a->in_flight ? b : a;
 }
 
+Result<std::optional<service::GridAssignment>> Topology::Assign(const service::GridSpare& spare) {
+  if (spare.name.empty() || spare.name.size() > kMostText) {
+    return InvalidArgumentError("a spare has a name of at most " + std::to_string(kMostText) +
+                                " bytes");
+  }
+  const std::lock_guard lock(mutex_);
+  const SteadyTime now = std::chrono::steady_clock::now();
+  if (spare.leaving) leases_.Remove(spare.name);
+  if (spare.leaving) return std::optional<service::GridAssignment>();
+  if (!spare.failed.empty()) leases_.Fail(spare.name, now);
+  const std::vector<Gap> gaps = model_ == nullptr ? std::vector<Gap>() : GapsOf(*members_, *model_);
+  PERGOLA_ASSIGN_OR_RETURN(const std::optional<Gap> gap, leases_.Take(spare.name, gaps, now));
+  if (!gap) return std::optional<service::GridAssignment>();
+  service::GridAssignment assignment;
+  assignment.model = model_->model;
+  assignment.identity = model_->identity;
+  assignment.numeric_class = model_->numeric_class;
+  assignment.embed = gap->embed;
+  assignment.first_layer = gap->first;
+  assignment.last_layer = gap->last;
+  for (const MemberPtr& member : *members_) {
+    if (!member->facts.slices_url.empty()) assignment.sources.push_back(member->facts.slices_url);
+  }
+  return std::optional(std::move(assignment));
+}
+
 std::string Topology::Missing() const { return MissingOf(*members(), model().get()); }
 
 std::string Topology::GridJson() const {
   const std::shared_ptr<const MemberList> all = members();
   const std::shared_ptr<const GridMemberFacts> model = this->model();
   const std::string missing = MissingOf(*all, model.get());
+  size_t spares = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    spares = leases_.size(std::chrono::steady_clock::now());
+  }
   std::string out = "{";
   if (model != nullptr) {
     const GridMemberFacts& facts = *model;
@@ -227,7 +276,8 @@ std::string Topology::GridJson() const {
            ",\"num_layers\":" + std::to_string(facts.num_layers) + ",";
   }
   out += std::string("\"complete\":") + (missing.empty() ? "true" : "false") +
-         ",\"missing\":" + JsonText(missing) + ",\"members\":[";
+         ",\"missing\":" + JsonText(missing) + ",\"spares\":" + std::to_string(spares) +
+         ",\"members\":[";
   for (const MemberPtr& member : *all) {
     if (out.back() != '[') out += ',';
     out += MemberJson(*member);

@@ -20,6 +20,7 @@
 
 #include "grid/call_limit.h"
 #include "grid/frame.h"
+#include "grid/gap_leases.h"
 #include "grid/remote_part.h"
 #include "pergola/status.h"
 #include "service/grid_registry.h"
@@ -62,7 +63,8 @@ class Topology : public service::GridRegistry {
   Result<uint64_t> Add(const service::GridMemberFacts& facts) override;
   Status Beat(uint64_t id, const service::GridLoad& load) override;
   void Remove(uint64_t id) override;
-  // {"model","identity","numeric_class","num_layers","complete","missing","members":[...]}
+  Result<std::optional<service::GridAssignment>> Assign(const service::GridSpare& spare) override;
+  // {"model","identity","numeric_class","num_layers","complete","missing","spares","members":[...]}
   std::string GridJson() const override;
 
   // Removes who has been silent too long at `now`; how many.
@@ -84,10 +86,11 @@ class Topology : public service::GridRegistry {
   Status CheckSame(const service::GridMemberFacts& facts) const;
 
   const TopologyOptions options_;
-  mutable std::mutex mutex_;  // guards the next three
+  mutable std::mutex mutex_;  // guards the next four
   std::shared_ptr<const MemberList> members_ = std::make_shared<MemberList>();
   std::shared_ptr<const service::GridMemberFacts> model_;
   uint64_t next_id_ = 1;
+  GapLeases leases_;
   mutable std::atomic<uint64_t> draws_ = 0;
 };
 

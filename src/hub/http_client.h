@@ -19,6 +19,8 @@ struct HttpOptions {
   std::chrono::milliseconds stall_timeout{20000};
   // Sent as "Authorization: Bearer" to the origin (scheme, host, port) of the first URL only.
   std::string token;
+  // PEM file of the authorities that an https server is checked with; empty: the system's.
+  std::string ca_file = {};
   // When set and true, a transfer under way ends with CANCELLED. Must outlive the call.
   const std::atomic<bool>* cancel = nullptr;
   std::chrono::milliseconds transfer_timeout{0};  // of a whole transfer; 0: none

@@ -22,6 +22,7 @@ constexpr char kAuthorization[] = "authorization";
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{1000};
 constexpr std::chrono::seconds kLeaveTime{1};
+constexpr std::chrono::milliseconds kAskTime{5000};
 
 void Encode(const service::GridMemberFacts& facts, v1::Announcement* out) {
   out->set_model(facts.model);
@@ -38,6 +39,7 @@ void Encode(const service::GridMemberFacts& facts, v1::Announcement* out) {
   out->set_vocab_size(facts.vocab_size);
   out->set_embed_scale(facts.embed_scale);
   out->set_memory_bytes(facts.memory_bytes);
+  out->set_slices_url(facts.slices_url);
 }
 
 service::GridMemberFacts Decode(const v1::Announcement& in) {
@@ -59,7 +61,30 @@ service::GridMemberFacts Decode(const v1::Announcement& in) {
   facts.vocab_size = in.vocab_size();
   facts.embed_scale = in.embed_scale();
   facts.memory_bytes = in.memory_bytes();
+  facts.slices_url = in.slices_url();
   return facts;
+}
+
+void Encode(const service::GridAssignment& assignment, v1::Assignment* out) {
+  out->set_model(assignment.model);
+  out->set_identity(assignment.identity);
+  out->set_numeric_class(assignment.numeric_class);
+  out->set_part(assignment.embed ? "embed" : "ffn");
+  out->set_first_layer(assignment.first_layer);
+  out->set_last_layer(assignment.last_layer);
+  out->mutable_sources()->Add(assignment.sources.begin(), assignment.sources.end());
+}
+
+service::GridAssignment Decode(const v1::Assignment& in) {
+  service::GridAssignment assignment;
+  assignment.model = in.model();
+  assignment.identity = in.identity();
+  assignment.numeric_class = in.numeric_class();
+  assignment.embed = in.part() == "embed";
+  assignment.first_layer = in.first_layer();
+  assignment.last_layer = in.last_layer();
+  assignment.sources.assign(in.sources().begin(), in.sources().end());
+  return assignment;
 }
 
 class JoinReactor;
@@ -208,6 +233,20 @@ class GridService : public v1::Grid::CallbackService {
   grpc::ServerBidiReactor<v1::JoinRequest, v1::JoinResponse>* Join(
       grpc::CallbackServerContext* context) override {
     return new JoinReactor(registry_, streams_, Admits(*context));
+  }
+  grpc::ServerUnaryReactor* Assign(grpc::CallbackServerContext* context,
+                                   const v1::AssignRequest* request,
+                                   v1::AssignResponse* response) override {
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    if (!Admits(*context)) {
+      reactor->Finish({grpc::StatusCode::UNAUTHENTICATED, "joining needs a key of this router"});
+      return reactor;
+    }
+    const auto assignment =
+        registry_.Assign({request->spare(), request->failed(), request->leaving()});
+    if (assignment.ok() && *assignment) Encode(**assignment, response->mutable_assignment());
+    reactor->Finish(assignment.ok() ? grpc::Status::OK : ToGrpcStatus(assignment.status()));
+    return reactor;
   }
   grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context,
                                    const v1::GridStatusRequest* /*request*/,
@@ -403,6 +442,36 @@ GridLink::~GridLink() {
     if (!leaves && state_->context != nullptr) state_->context->TryCancel();
   }
   state_->thread.join();
+}
+
+struct SpareLink::State {
+  std::string key;
+  std::unique_ptr<v1::Grid::Stub> stub;
+};
+
+SpareLink::SpareLink(const std::string& target, std::string key)
+    : state_(std::make_unique<State>()) {
+  QuietGrpcLog();
+  state_->key = std::move(key);
+  state_->stub = v1::Grid::NewStub(MakeLinkChannel(target));
+}
+
+SpareLink::~SpareLink() = default;
+
+Result<std::optional<service::GridAssignment>> SpareLink::Ask(
+    const service::GridSpare& spare) const {
+  grpc::ClientContext call;
+  call.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                 gpr_time_from_millis(kAskTime.count(), GPR_TIMESPAN)));
+  if (!state_->key.empty()) call.AddMetadata(kAuthorization, "Bearer " + state_->key);
+  v1::AssignRequest request;
+  request.set_spare(spare.name);
+  request.set_failed(spare.failed);
+  request.set_leaving(spare.leaving);
+  v1::AssignResponse response;
+  PERGOLA_RETURN_IF_ERROR(FromGrpcStatus(state_->stub->Assign(&call, request, &response)));
+  if (!response.has_assignment()) return std::optional<service::GridAssignment>();
+  return std::optional(Decode(response.assignment()));
 }
 
 }  // namespace pergola::rpc

@@ -4,12 +4,15 @@
 //
 //   GridLink link("10.0.0.1:42670", {.facts = facts, .load = [&] { return Load(); }});
 //
+//   PERGOLA_ASSIGN_OR_RETURN(auto assignment, SpareLink("10.0.0.1:42670", {}).Ask(spare));
+//
 // Members and their health alone: rows travel as frames (grid/frame.h).
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -65,6 +68,21 @@ class GridLink {
   GridLink(const std::string& target, GridLinkOptions options);
   // Says that it leaves; waits at most a second for the router to hear it.
   ~GridLink();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// A spare's side. Thread-safe.
+class SpareLink {
+ public:
+  // `key`: empty: none.
+  SpareLink(const std::string& target, std::string key);
+  ~SpareLink();
+
+  // Waits at most 5 s. UNAVAILABLE: no router there; else what it says (grid.proto).
+  Result<std::optional<service::GridAssignment>> Ask(const service::GridSpare& spare) const;
 
  private:
   struct State;

@@ -40,6 +40,16 @@ class FakeRegistry : public service::GridRegistry {
     changed_.notify_all();
     return OkStatus();
   }
+  Result<std::optional<service::GridAssignment>> Assign(const service::GridSpare& spare) override {
+    if (spare.leaving) return std::optional<service::GridAssignment>();
+    service::GridAssignment assignment;
+    assignment.identity = spare.name;
+    assignment.numeric_class = spare.failed;
+    assignment.first_layer = 3;
+    assignment.last_layer = 5;
+    assignment.sources = {"http://one", "http://two"};
+    return std::optional(assignment);
+  }
   void Remove(uint64_t id) override {
     const std::lock_guard lock(mutex_);
     members_.erase(id);
@@ -208,6 +218,28 @@ TEST(GridLinkTest, RefusesMoreStreamsThanItHasRoomFor) {
   EXPECT_TRUE(second.WaitFor(StatusCode::kResourceExhausted));
   link.reset();  // there is room again
   EXPECT_TRUE(second.WaitFor(StatusCode::kOk));
+}
+
+TEST(GridLinkTest, ASpareIsToldItsAssignment) {
+  FakeRegistry registry;
+  GridListenerOptions listening;
+  listening.admits = [](std::string_view text) { return text == "Bearer sesame"; };
+  const auto listener = GridListener::Start(listening, registry);
+  ASSERT_TRUE(listener.ok());
+  EXPECT_EQ(SpareLink(Target(**listener), "").Ask({"me", "", false}).status().code(),
+            StatusCode::kUnauthenticated);
+  const SpareLink link(Target(**listener), "sesame");
+  const auto assignment = link.Ask({"me", "why", false});
+  ASSERT_TRUE(assignment.ok() && *assignment) << assignment.status().ToString();
+  EXPECT_EQ((*assignment)->identity, "me");
+  EXPECT_EQ((*assignment)->numeric_class, "why");
+  EXPECT_FALSE((*assignment)->embed);
+  EXPECT_EQ((*assignment)->first_layer, 3);
+  EXPECT_EQ((*assignment)->last_layer, 5);
+  EXPECT_EQ((*assignment)->sources, (std::vector<std::string>{"http://one", "http://two"}));
+  const auto none = link.Ask({"me", "", true});
+  ASSERT_TRUE(none.ok());
+  EXPECT_FALSE(*none);
 }
 
 TEST(GridLinkTest, ManyJoinAndLeave) {

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "pergola/status.h"
 
@@ -25,6 +27,25 @@ struct GridMemberFacts {
   int64_t vocab_size = 0;
   float embed_scale = 1;
   uint64_t memory_bytes = 0;
+  std::string slices_url = {};  // where it shares slices of the model; empty: nowhere
+};
+
+// A server without a part, asking for one.
+struct GridSpare {
+  std::string name;      // the same every time it asks
+  std::string failed;    // why it could not take the last assignment; empty: it was not tried
+  bool leaving = false;  // it wants none any more
+};
+
+// A part that nobody serves, for a spare to take.
+struct GridAssignment {
+  std::string model;
+  std::string identity;
+  std::string numeric_class;
+  bool embed = false;  // the table and the projection; else the layers
+  int64_t first_layer = 0;
+  int64_t last_layer = -1;
+  std::vector<std::string> sources;  // URLs where members share slices
 };
 
 // What a heartbeat says.
@@ -47,6 +68,9 @@ class GridRegistry {
   virtual Status Beat(uint64_t id, const GridLoad& load) = 0;
   // Nothing happens for one that is no member.
   virtual void Remove(uint64_t id) = 0;
+  // What `spare` is to take; nothing: no part is missing that nobody else is taking. It keeps an
+  // assignment as long as it asks. RESOURCE_EXHAUSTED: too many spares.
+  virtual Result<std::optional<GridAssignment>> Assign(const GridSpare& spare) = 0;
   // The members and what is missing, a JSON object.
   virtual std::string GridJson() const = 0;
 };

@@ -9,110 +9,69 @@ The tokens must be those of the whole model, also when a server or the router is
 import contextlib
 import json
 import pathlib
-import random
 import re
 import signal
-import socket
+import struct
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 import urllib.error
 import urllib.request
 
-PATIENCE_S = 60
-# Longer than any pause of a loaded machine; who is killed is noticed by the end of its connection.
-EVICT_AFTER_S = "60"
+from grid import Router, run, serve, stable_ports
 
 
-def stable_ports(count):
-    """Free ports that can be listened on again later: the system gives them to nobody on its own."""
-    first = max(20000, int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]))
-    found = []
-    while len(found) < count:
-        port = random.randrange(10000, first)
-        with socket.socket() as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                trial.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        if port not in found:
-            found.append(port)
-    return tuple(found)
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
 
 
-class Process:
-    """A server or router whose stderr is collected; `wait_for` waits for a line of it."""
-
-    def __init__(self, pergola, *args):
-        self.process = subprocess.Popen([str(each) for each in (pergola, *args)], stderr=subprocess.PIPE, text=True)
-        self.said = ""
-        self.changed = threading.Condition()
-        self.reader = threading.Thread(target=self.read, daemon=True)
-        self.reader.start()
-
-    def read(self):
-        for line in self.process.stderr:
-            with self.changed:
-                self.said += line
-                self.changed.notify_all()
-
-    def wait_for(self, pattern, times=1):
-        with self.changed:
-            done = self.changed.wait_for(lambda: len(re.findall(pattern, self.said)) >= times, PATIENCE_S)
-            assert done, (pattern, self.said)
-            return re.findall(pattern, self.said)[-1]
-
-    def stop(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        code = self.process.wait(timeout=15)
-        self.reader.join()
-        self.process.stderr.close()
-        return code
-
-    def kill(self):
-        if self.process.poll() is None:
-            self.stop(signal.SIGKILL)
+def stats_frame():
+    """docs/formats/frame.md: a header without payload."""
+    head = struct.pack("<IBBBB16sQIIIIQI", 0x464C4750, 1, 1, 0, 0, bytes(16), 7, 0, 0, 0, 0, 0, crc32c(b""))
+    return head + struct.pack("<I", crc32c(head))
 
 
-class Router(Process):
-    def __init__(self, pergola, *args, ports=(0, 0, 0)):
-        super().__init__(pergola, "router", "--port", ports[0], "--frame-port", ports[1], "--http-port", ports[2],
-                         "--evict-after", EVICT_AFTER_S, *args)
-        self.join = self.wait_for(r"grpc://(\S+)")
-        self.url = self.wait_for(r"pergola://\S+")
-        self.http = self.wait_for(r"http://\S+")
-
-    def get(self, path, accept="application/json"):
-        request = urllib.request.Request(self.http + path, headers={"Accept": accept})
-        try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
-
-    def wait_until(self, condition):
-        """Waits until /v1/grid is as wanted; asks it again and again, for nobody tells."""
-        end = time.monotonic() + PATIENCE_S
-        while True:
-            grid = json.loads(self.get("/v1/grid")[1])
-            if condition(grid):
-                return grid
-            assert time.monotonic() < end, grid
-            time.sleep(0.02)
+def send(base, path, body=None, kind="application/json", accept="application/json"):
+    request = urllib.request.Request(base + path, data=body, headers={"Content-Type": kind, "Accept": accept})
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
 
 
-def run(*args, code=0):
-    done = subprocess.run([str(arg) for arg in args], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == code, (args, done.returncode, done.stderr)
-    return done
-
-
-def serve(pergola, router, role, model, *args):
-    return Process(pergola, "serve", "--role", role, "--model", model, "--frame-port", "0", "--threads", "1", "--port",
-                   "0", "--join", router.join, *args)
+def check_http(router, embed):
+    """The router answers the routes of a model as the server of the part does."""
+    binary = "application/x-larql-ffn"
+    part = embed.wait_for(r"http://\S+")
+    rows = json.loads(send(part, "/v1/embed", b'{"token_ids":[1,2,900]}')[1])["residual"]
+    residual = json.dumps({"residual": rows, "top_k": 3}).encode()
+    for path, body, kind in (("/v1/embed", b'{"token_ids":[1,2,900]}', "application/json"),
+                             ("/v1/embed", struct.pack("<III", 2, 5, 6), binary), ("/v1/embed/17", None, binary),
+                             ("/v1/logits", residual, "application/json"),
+                             ("/v1/logits?temperature=0.5", struct.pack(f"<{len(rows[0])}f", *rows[0]), binary),
+                             ("/v1/token/encode", b'{"text":"two words","add_special_tokens":true}', "application/json"),
+                             ("/v1/token/decode?ids=5,6,7", None, "application/json"), ("/v1/embed/903", None, binary),
+                             ("/v1/embed", b'{"token_ids":[-1]}', "application/json"), ("/v1/none", None, binary),
+                             ("/v1/logits", b"abc", binary)):
+        for accept in ("application/json", binary):
+            answers = [send(base, path, body, kind, accept) for base in (router.http, part)]
+            answers = [(status, re.sub(rb'"latency_ms":[0-9.]+', b"", text)) for status, text in answers]
+            if answers[0][0] == 400:  # who says it is part of the message
+                answers = [status for status, _ in answers]
+            assert answers[0] == answers[1], (path, accept, answers)
+    stats = json.loads(send(router.http, "/v1/stats")[1])
+    assert stats["mode"] == "router" and stats["layers_owned"] == [0, 2], stats
+    frames = "application/x-pergola-frame"
+    status, answer = send(router.http, "/v1/ffn", stats_frame(), frames, frames)
+    assert status == 200 and json.loads(answer[64:]) == stats and answer[5] == 129, answer
+    assert send(router.http, "/v1/ffn", stats_frame()[:-1] + b"x", frames)[0] in (400, 500)
+    assert send(router.http, "/v1/ffn", b"{}")[0] == 400
 
 
 def check_grid(pergola, golden, folder, started):
@@ -142,6 +101,8 @@ def check_grid(pergola, golden, folder, started):
         return run(pergola, "predict", "--model", folder / "all" / "client", "--attention-only", "--grid", router.url,
                    *ask, code=code)
 
+    status, text = send(router.http, "/v1/embed", b'{"token_ids":[1]}')
+    assert status == 503 and b"no server has joined" in text, (status, text)
     # Nobody there, then a gap: never an answer, always the layers.
     assert "no server has joined" in grid(code=4).stderr
     embed = started(serve(pergola, router, "embed", folder / "all" / "embed", *keyed))
@@ -151,6 +112,9 @@ def check_grid(pergola, golden, folder, started):
     assert "feed-forward layers 2" in grid(code=4).stderr
     status, text = router.get("/readyz")
     assert status == 503 and "feed-forward layers 2" in text, (status, text)
+    for path in ("/v1/stats", "/v1/ffn"):
+        status, text = send(router.http, path, stats_frame() if path == "/v1/ffn" else None, "application/x-pergola-frame")
+        assert status == 503 and b"feed-forward layers 2" in text, (status, text)
     # Without a key, and of another model: refused, with the reason.
     keyless = started(serve(pergola, router, "ffn", folder / "high"))
     keyless.wait_for("needs a key")
@@ -165,6 +129,7 @@ def check_grid(pergola, golden, folder, started):
     router.wait_until(lambda grid: len(grid["members"]) == 4)
     assert router.get("/readyz")[0] == 200
     assert "<table>" in router.get("/v1/grid", accept="text/html")[1]
+    check_http(router, embed)
     assert grid().stdout == local
     state = json.loads(router.get("/v1/grid")[1])
     assert len(state["members"]) == 4 and all(member["calls"] > 0 for member in state["members"]), state

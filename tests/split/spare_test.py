@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""A part whose only server is killed is taken over by a spare, and a text that waited for it goes on.
+
+  spare_test.py PERGOLA GOLDEN_TINY
+"""
+
+import contextlib
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+
+from grid import Process, Router, run, serve
+
+
+def spare(pergola, router, store, *args):
+    process = Process(pergola, "serve", "--spare", "--join", router.join, "--store", store, "--frame-port", "0",
+                      "--threads", "1", "--port", "0", *args)
+    process.wait_for("waiting for a part")
+    return process
+
+
+def check_sharing(embed, key):
+    """Files of shared slices: by the byte, with a key, and nothing beside them."""
+    base = embed.wait_for(r"http://\S+")
+
+    def get(path, **headers):
+        request = urllib.request.Request(base + path, headers={"Authorization": "Bearer " + key, **headers})
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+
+    slices = json.loads(get("/v1/slices/slices.json")[1])["slices"]
+    assert [each["name"] for each in slices] == ["low"], slices
+    whole = get("/v1/slices/low/ffn.gguf")
+    assert whole[0] == 200
+    part = get("/v1/slices/low/ffn.gguf", Range="bytes=100-")
+    assert part[0] == 206 and part[1] == whole[1][100:]
+    for path in ("/v1/slices/low/../../keys", "/v1/slices/low/%2e%2e/%2e%2e/keys", "/v1/slices/../keys", "/v1/slices/keys"):
+        assert get(path)[0] == 404, path
+    assert get("/v1/slices/low/ffn.gguf", Authorization="Bearer wrong")[0] == 401
+
+
+def check_spares(pergola, golden, folder, started):
+    model = golden / "llama"
+    parts, shared = folder / "parts", folder / "shared"
+    run(pergola, "slice", model, "--part", "all", "-o", parts)
+    for name, layers in (("low", "0-1"), ("high", "2-2")):
+        run(pergola, "slice", model, "--part", "ffn", "--layers", layers, "-o", folder / name)
+    shared.mkdir()
+    (folder / "low").rename(shared / "low")
+    keys = folder / "keys"
+    keys.write_text("sk-1\n")
+    text = json.loads((model / "golden.json").read_text())["texts"][0]
+    ask = ("--prompt", text, "--max-tokens", "400", "--context", "512", "--ignore-end", "--json", "--threads", "1")
+    whole = run(pergola, "predict", "--model", model, *ask).stdout
+
+    router = started(Router(pergola, "--join-key-file", keys))
+    keyed = ("--join-key-file", keys)
+    # The embed server shares what it does not serve itself.
+    embed = started(serve(pergola, router, "embed", parts / "embed", *keyed, "--share", shared, "--api-key-file", keys))
+    low = started(serve(pergola, router, "ffn", shared / "low", *keyed))
+    high = started(serve(pergola, router, "ffn", folder / "high", *keyed))
+    for server in (embed, low, high):
+        server.wait_for(r"joined \S+")
+    check_sharing(embed, "sk-1")
+    # One spare has a source that lies, and nothing of the grid's for lack of a key.
+    lying = folder / "lying"
+    run(pergola, "slice", model, "--part", "ffn", "--layers", "0-1", "-o", lying / "low")
+    damaged = lying / "low" / "ffn.gguf"
+    content = bytearray(damaged.read_bytes())
+    content[-1] ^= 1
+    damaged.write_bytes(content)
+    useless = started(spare(pergola, router, folder / "store-1", *keyed, "--slice-source", lying))
+    router.wait_until(lambda grid: grid["spares"] == 1)
+
+    def client():
+        return subprocess.Popen([str(each) for each in (pergola, "predict", "--model", parts / "client",
+                                                        "--attention-only", "--grid", router.url, "--wait", "60", *ask)],
+                                stdout=subprocess.PIPE, text=True)
+
+    calls = sum(member["calls"] for member in router.wait_until(lambda grid: grid["complete"])["members"])
+    waiting = client()
+    router.wait_until(lambda grid: sum(member["calls"] for member in grid["members"]) > calls + 50)
+    low.kill()
+    useless.wait_for("cannot take over the feed-forward layers 0-1: .*wrong SHA-256.*401")
+    assert waiting.poll() is None
+    useful = started(spare(pergola, router, folder / "store-2", *keyed, "--slice-source-key-file", keys))
+    useful.wait_for(r"joined \S+")
+    assert waiting.communicate(timeout=120)[0] == whole and waiting.returncode == 0
+    useless.kill()
+
+    # The embed part, from a folder.
+    other = started(spare(pergola, router, folder / "store-3", *keyed, "--slice-source", parts))
+    calls = sum(member["calls"] for member in router.wait_until(lambda grid: grid["complete"])["members"])
+    waiting = client()
+    router.wait_until(lambda grid: sum(member["calls"] for member in grid["members"]) > calls + 50)
+    embed.kill()
+    other.wait_for(r"joined \S+")
+    assert waiting.communicate(timeout=120)[0] == whole and waiting.returncode == 0
+    for process in (other, useful, high, router):
+        assert process.stop() == 0, process.said
+
+
+def main():
+    pergola, golden = sys.argv[1], pathlib.Path(sys.argv[2])
+    with tempfile.TemporaryDirectory() as temp, contextlib.ExitStack() as stack:
+        def started(process):
+            stack.callback(process.kill)
+            return process
+        check_spares(pergola, golden, pathlib.Path(temp), started)
+    print("ok")
+
+
+if __name__ == "__main__":
+    main()
