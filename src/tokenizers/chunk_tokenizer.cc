@@ -1,13 +1,15 @@
 #include "tokenizers/chunk_tokenizer.h"
 
+#include <utility>
+
 #include "tokenizers/byte_alphabet.h"
 
 namespace pergola::tokenizers {
 
 bool EncodeScratch::too_large() const {
   constexpr size_t kMostBytes = size_t{4} << 20;
-  return normalized.capacity_bytes() + model.capacity_bytes() + word.capacity() +
-             tokens.capacity() * sizeof(ModelToken) +
+  return normalized.capacity_bytes() + whole.capacity_bytes() + model.capacity_bytes() +
+             word.capacity() + tokens.capacity() * sizeof(ModelToken) +
              (pieces.spans.capacity() + pieces.next.capacity()) * sizeof(TextSpan) +
              (first.ids.capacity() + second.ids.capacity()) * sizeof(TokenId) +
              (first.offsets.capacity() + second.offsets.capacity()) * sizeof(ByteSpan) >
@@ -22,10 +24,11 @@ ChunkTokenizer::ChunkTokenizer(const PipelineParts& parts,
   maps_bytes_ = parts.pretokenizer->maps_bytes() && !parts.model->reads_bytes();
 }
 
-void ChunkTokenizer::TokenizePieces(size_t begin, size_t end, bool with_offsets,
-                                    EncodeScratch* scratch, TokenRun* run) const {
+void ChunkTokenizer::TokenizePieces(bool with_offsets, EncodeScratch* scratch,
+                                    TokenRun* run) const {
   NormalizedText& normalized = scratch->normalized;
-  scratch->pieces.spans.assign(1, {begin, end});
+  if (normalized.text().empty()) return;
+  scratch->pieces.spans.assign(1, {0, normalized.text().size()});
   if (parts_.pretokenizer) parts_.pretokenizer->Split(&normalized, &scratch->pieces);
   if (maps_bytes_) MapBytes(&normalized, &scratch->pieces);
   const std::string_view text = normalized.text();
@@ -51,20 +54,20 @@ void ChunkTokenizer::TokenizeNormalized(std::string_view text, size_t begin, siz
   normalized.Assign(text.substr(begin, end - begin), begin, with_offsets || needs_offsets_);
   if (parts_.normalizer) parts_.normalizer->Apply(&normalized);
   if (normalized_tokens_.empty()) {
-    if (!normalized.text().empty()) {
-      TokenizePieces(0, normalized.text().size(), with_offsets, scratch, run);
-    }
+    TokenizePieces(with_offsets, scratch, run);
     return;
   }
-  // Pre-tokenisers may rewrite the text, so what lies between added tokens is worked on in a copy.
-  NormalizedText whole = normalized;
+  // Pre-tokenisers may rewrite the text, so each stretch between added tokens is worked on in a
+  // copy of its own.
+  std::swap(scratch->normalized, scratch->whole);
+  const NormalizedText& whole = scratch->whole;
   const std::string_view all = whole.text();
   size_t from = 0;
   size_t scan = 0;
   const auto tokenize_until = [&](size_t to) {
     if (to == from) return;
-    normalized = whole;
-    TokenizePieces(from, to, with_offsets, scratch, run);
+    normalized.AssignPart(whole, from, to);
+    TokenizePieces(with_offsets, scratch, run);
   };
   while (const auto match = normalized_tokens_.FindNext(all, scan, from, all.size())) {
     tokenize_until(match->begin);

@@ -16,6 +16,7 @@ namespace pergola::tokenizers {
 // Working memory of one Encode. Thread-confined.
 struct EncodeScratch {
   NormalizedText normalized;
+  NormalizedText whole;  // before it is cut at added tokens
   PieceList pieces;
   std::vector<ModelToken> tokens;
   ModelScratch model;
@@ -46,9 +47,8 @@ class ChunkTokenizer {
                           EncodeScratch* scratch, TokenRun* run) const;
   void TokenizeNormalized(std::string_view text, size_t begin, size_t end, bool with_offsets,
                           EncodeScratch* scratch, TokenRun* run) const;
-  // Normalised text of scratch, bytes [begin, end).
-  void TokenizePieces(size_t begin, size_t end, bool with_offsets, EncodeScratch* scratch,
-                      TokenRun* run) const;
+  // The normalised text of scratch, if there is any.
+  void TokenizePieces(bool with_offsets, EncodeScratch* scratch, TokenRun* run) const;
 
   const PipelineParts& parts_;
   const AddedTokenMatcher& normalized_tokens_;

@@ -17,6 +17,15 @@ void NormalizedText::Assign(std::string_view text, size_t offset, bool with_offs
   }
 }
 
+void NormalizedText::AssignPart(const NormalizedText& whole, size_t begin, size_t end) {
+  text_.assign(whole.text_, begin, end - begin);
+  with_offsets_ = whole.with_offsets_;
+  origins_.clear();
+  if (!with_offsets_) return;
+  origins_.assign(whole.origins_.begin() + static_cast<ptrdiff_t>(begin),
+                  whole.origins_.begin() + static_cast<ptrdiff_t>(end));
+}
+
 void NormalizedText::BeginRewrite() {
   next_text_.clear();
   next_origins_.clear();

@@ -35,6 +35,9 @@ class NormalizedText {
   // Starts with `text`, which begins at byte `offset` of the original.
   void Assign(std::string_view text, size_t offset, bool with_offsets);
 
+  // Starts with whole.text()[begin, end).
+  void AssignPart(const NormalizedText& whole, size_t begin, size_t end);
+
   std::string_view text() const { return text_; }
   bool with_offsets() const { return with_offsets_; }
 

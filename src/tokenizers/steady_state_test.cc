@@ -46,11 +46,19 @@ void operator delete[](void* memory, size_t /*size*/) noexcept { std::free(memor
 namespace pergola::tokenizers {
 namespace {
 
-constexpr const char* kTokenizers[] = {
-    "tiny/bert/tokenizer.json",         "tiny/gemma3-embed/tokenizer.json",
-    "tiny/qwen3-embed/tokenizer.json",  "tiny/roberta/tokenizer.json",
-    "tiny/xlm-roberta/tokenizer.json",  "tiny/xlm-roberta-reranker/tokenizer.json",
-    "tokenizers/byte_level_o200k.json", "tokenizers/unigram_bytes.json"};
+// Every model and every set of parts: WordPiece; BPE of code points (Gemma, SentencePiece with a
+// prefix); byte-level BPE (GPT-2, Qwen2, Llama 3 and o200k patterns, with NFC); Unigram.
+constexpr const char* kTokenizers[] = {"tiny/bert/tokenizer.json",
+                                       "tiny/gemma3-embed/tokenizer.json",
+                                       "tiny/llama-spm-rope3/tokenizer.json",
+                                       "tiny/qwen3-embed/tokenizer.json",
+                                       "tiny/llama/tokenizer.json",
+                                       "tiny/roberta/tokenizer.json",
+                                       "tiny/modernbert/tokenizer.json",
+                                       "tiny/xlm-roberta/tokenizer.json",
+                                       "tiny/xlm-roberta-reranker/tokenizer.json",
+                                       "tokenizers/byte_level_o200k.json",
+                                       "tokenizers/unigram_bytes.json"};
 
 std::unique_ptr<Tokenizer> LoadGolden(const std::string& path) {
   auto tokenizer = LoadTokenizerJson(std::string(PERGOLA_TEST_DATA) + "/golden/" + path);
@@ -88,26 +96,42 @@ TEST_P(SteadyStateTest, EncodingAllocatesNothing) {
   EXPECT_EQ(num_allocations, before);
 }
 
-// Sixteen times the text may take sixteen times as long, and some for caches that are too small.
+// CPU seconds of one call on `unit` repeated; the shortest of `runs`.
+double CpuSeconds(const Tokenizer& tokenizer, const std::string& unit, size_t bytes, int runs) {
+  std::string text;
+  while (text.size() < bytes) text += unit;
+  Encoding encoding;
+  double best = 1e9;
+  for (int i = 0; i < runs; ++i) {
+    const std::clock_t start = std::clock();
+    EXPECT_TRUE(tokenizer.Encode(text, {.with_offsets = true}, &encoding).ok());
+    best = std::min(best, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
+  }
+  return best;
+}
+
+// Sixteen times the text may take sixteen times as long, and some for caches that are too small. A
+// quadratic step would make it 256 times as long; a busy machine does not.
 TEST_P(SteadyStateTest, TimeIsLinearInHostileText) {
   const auto tokenizer = LoadGolden(GetParam());
   ASSERT_NE(tokenizer, nullptr);
-  for (const std::string unit :
-       {"a", "\u0301", "\u4e2d", " ", "\u1100", "'", "\n", "\x01", "\U0001F468\u200d", "a\u0301"}) {
-    Encoding encoding;
-    const auto cpu_seconds = [&](size_t bytes) {
-      std::string text;
-      while (text.size() < bytes) text += unit;
-      double best = 1e9;
-      for (int i = 0; i < 2; ++i) {
-        const std::clock_t start = std::clock();
-        EXPECT_TRUE(tokenizer->Encode(text, {.with_offsets = true}, &encoding).ok());
-        best = std::min(best, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
-      }
-      return best;
-    };
-    // A quadratic step would make it 256 times as long; a busy machine does not.
-    EXPECT_LT(cpu_seconds(size_t{64} << 10), 100 * cpu_seconds(size_t{4} << 10) + 0.01) << unit;
+  for (const std::string unit : {"a", "\u0301", "\u4e2d", " ", "\u1100", "'", "\n", "\x01",
+                                 "\U0001F468\u200d", "a\u0301", "a  "}) {
+    EXPECT_LT(CpuSeconds(*tokenizer, unit, size_t{64} << 10, 2),
+              100 * CpuSeconds(*tokenizer, unit, size_t{4} << 10, 2) + 0.01)
+        << unit;
+  }
+}
+
+// A mebibyte of one letter, of combining marks, of one ideograph: a quadratic step takes 4,096
+// times as long as for 16 KiB, a linear one 64 times. The limit, 500 times, leaves both room.
+TEST_P(SteadyStateTest, AMebibyteOfOneCharacterTakesLinearTime) {
+  const auto tokenizer = LoadGolden(GetParam());
+  ASSERT_NE(tokenizer, nullptr);
+  for (const std::string unit : {"a", "\u0301", "\u4e2d"}) {
+    EXPECT_LT(CpuSeconds(*tokenizer, unit, size_t{1} << 20, 1),
+              500 * CpuSeconds(*tokenizer, unit, size_t{16} << 10, 3) + 0.01)
+        << unit;
   }
 }
 
