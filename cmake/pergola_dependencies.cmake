@@ -11,6 +11,7 @@ pergola_external(JSON simdjson::simdjson)
 
 find_package(OpenSSL REQUIRED)
 pergola_external(CRYPTO OpenSSL::Crypto)
+pergola_external(TLS OpenSSL::SSL OpenSSL::Crypto)
 
 if(PERGOLA_TESTS AND CMAKE_CROSSCOMPILING)
   # Debian has GoogleTest's source for this. Not the project's code: no warnings of ours.

@@ -173,6 +173,10 @@ void AddSplitFlags(CLI::App& command, SplitFlags& split) {
   command.add_flag("--attention-only", split.attention_only,
                    "Compute nothing but attention here: --model is an attention or client slice");
   command.add_option("--grid", split.grid, "Router that has all of these, pergola://host:port");
+  command.add_option("--ca", split.tls.server_ca,
+                     "Authorities (PEM) of servers with TLS, pergolas://host:port");
+  command.add_option("--tls-cert", split.tls.cert, "Certificate for servers that want one (PEM)");
+  command.add_option("--tls-key", split.tls.key, "Its private key (PEM)");
   AddSecondsFlag(command, "--wait", split.wait_s, 0,
                  "Seconds that a part which no server has is waited for; the text goes on then");
   command.add_option("--payload", split.payload, "Rows on the wire to --ffn: f32, bf16 or i8")

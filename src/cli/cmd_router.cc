@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cli/command_line.h"
+#include "cli/grid_tls.h"
 #include "cli/serve_flags.h"
 #include "cli/serving.h"
 #include "cli/status_exit.h"
@@ -34,6 +35,7 @@ struct RouterFlags {
   int http_port = 42672;
   std::string join_key_file;
   std::string api_key_file;
+  GridTlsFiles tls;
   double evict_after_s = 3;
   double drain_timeout_s = 5;
 };
@@ -66,10 +68,12 @@ class Evictions {
 
 Result<std::unique_ptr<rpc::GridListener>> ListenForMembers(const RouterFlags& flags,
                                                             const gateway::ApiKeys* keys,
+                                                            const GridTls& tls,
                                                             grid::Topology& topology) {
   rpc::GridListenerOptions options;
   options.host = flags.host;
   options.port = flags.port;
+  options.tls = tls.server_link;
   if (keys != nullptr) {
     options.admits = [keys](std::string_view authorization) {
       return keys->Find(authorization).number >= 0;
@@ -101,6 +105,8 @@ Result<std::unique_ptr<gateway::HttpServer>> ServePages(const RouterFlags& flags
   options.hosts = {flags.host};
   options.port = flags.http_port;
   options.api_key_file = flags.api_key_file;
+  options.tls_cert_file = flags.tls.cert;
+  options.tls_key_file = flags.tls.key;
   options.max_body_bytes = static_cast<int64_t>(grid::kMaxPayloadBytes + grid::kFrameHeaderBytes);
   gateway::GridPagesOptions pages;
   pages.missing = [&topology] { return topology.Missing(); };
@@ -116,6 +122,8 @@ Result<std::unique_ptr<gateway::HttpServer>> ServePages(const RouterFlags& flags
 
 int RunRouter(const RouterFlags& flags) {
   SignalWaiter signals;  // before any thread
+  const auto tls = ReadGridTls(flags.tls);
+  if (!tls.ok()) return Fail(tls.status());
   std::unique_ptr<gateway::ApiKeys> keys;
   if (!flags.join_key_file.empty()) {
     auto loaded = gateway::ApiKeys::Load(flags.join_key_file);
@@ -125,19 +133,21 @@ int RunRouter(const RouterFlags& flags) {
   grid::TopologyOptions options;
   options.silence = Seconds(flags.evict_after_s);
   grid::Topology topology(options);
-  grid::Router router(topology);
+  grid::RouterOptions asking;
+  asking.tls = tls->client;
+  grid::Router router(topology, asking);
   const Evictions evictions(topology);
   auto frames = grid::FrameServer::Start(
-      {.host = flags.host, .port = flags.frame_port},
+      {.host = flags.host, .port = flags.frame_port, .tls = tls->server},
       [&router](const grid::FrameHeader& request, std::span<const std::byte> payload,
                 std::string* answer) { return router.Handle(request, payload, answer); });
   if (!frames.ok()) return Fail(frames.status());
   auto pages = ServePages(flags, topology, router);
   if (!pages.ok()) return Fail(pages.status());
-  auto members = ListenForMembers(flags, keys.get(), topology);
+  auto members = ListenForMembers(flags, keys.get(), *tls, topology);
   if (!members.ok()) return Fail(members.status());
   Running running;
-  running.addresses = {"pergola://" + flags.host + ":" + std::to_string((*frames)->port()),
+  running.addresses = {tls->scheme() + flags.host + ":" + std::to_string((*frames)->port()),
                        (*pages)->addresses().front(),
                        "grpc://" + flags.host + ":" + std::to_string((*members)->port())};
   running.reload = [&] {
@@ -179,6 +189,12 @@ void AddRouter(CLI::App& app, Run* run) {
                       "none needed");
   command->add_option("--api-key-file", flags->api_key_file,
                       "Keys of the HTTP port, one a line; reread on SIGHUP");
+  command->add_option("--tls-cert", flags->tls.cert, "Certificate chain (PEM) of all three ports");
+  command->add_option("--tls-key", flags->tls.key, "Private key (PEM)");
+  command->add_option("--tls-client-ca", flags->tls.client_ca,
+                      "Authorities (PEM) of certificates that servers and clients of frames need");
+  command->add_option("--member-ca", flags->tls.server_ca,
+                      "Authorities (PEM) of servers that join with TLS");
   AddSecondsFlag(*command, "--evict-after", flags->evict_after_s, 0.1,
                  "Seconds without a beat that end a membership; servers send one a second");
   AddDrainFlag(*command, flags->drain_timeout_s);

@@ -70,6 +70,11 @@ void AddPartFlags(CLI::App& command, PartFlags& part) {
                      "With --join: file whose first line is the key");
   command.add_option("--announce-host", part.announce,
                      "With --join: host by which the router reaches this server (default: --host)");
+  command.add_option("--join-ca", part.join_ca,
+                     "With --join: authorities (PEM) of the router's certificate; without: no TLS");
+  command.add_option(
+      "--tls-client-ca", part.client_ca,
+      "With --role: authorities (PEM) of certificates that who asks for frames needs");
   command.add_option("--share", part.share,
                      "With --role: folder of slices that spares of the grid may fetch over HTTP");
   command
@@ -81,6 +86,8 @@ void AddPartFlags(CLI::App& command, PartFlags& part) {
       .add_option("--slice-source", part.sources,
                   "With --spare: folders or URLs to fetch slices from, before the grid's own")
       ->delimiter(',');
+  command.add_option("--slice-source-ca", part.source_ca,
+                     "With --spare: authorities (PEM) of https sources (the system's)");
   command.add_option("--slice-source-key-file", part.source_key_file,
                      "With --spare: file whose first line is the key of the sources");
   command.add_flag("--verify", part.verify, "With --role: check the checksums of a slice first");

@@ -46,6 +46,8 @@ Result<std::unique_ptr<RemoteParts>> RemoteParts::Connect(const SplitFlags& flag
   expected.hidden_size = model.config().hidden_size;
   expected.num_layers = model.config().num_layers;
   expected.patience = Seconds(flags.wait_s);
+  PERGOLA_ASSIGN_OR_RETURN(const GridTls tls, ReadGridTls(flags.tls));
+  expected.tls = tls.client;
   if (!flags.local_embed()) {
     const std::string& url = flags.grid.empty() ? flags.embed : flags.grid;
     PERGOLA_ASSIGN_OR_RETURN(parts->embed_, grid::RemoteEmbed::Connect(url, expected));

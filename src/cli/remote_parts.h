@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/grid_tls.h"
 #include "engine/generator.h"
 #include "grid/remote_part.h"
 
@@ -17,6 +18,7 @@ struct SplitFlags {
   std::string grid;                 // URL of a router that stands for all these
   bool attention_only = false;
   std::string payload = "f32";
+  GridTlsFiles tls;
   double wait_s = 0;  // how long a call is made again while nobody answers it
 
   bool local_embed() const { return embed.empty() && grid.empty(); }

@@ -31,7 +31,7 @@
 namespace pergola::cli {
 namespace {
 
-void PrintFacts(const grid::PartFacts& facts, const std::string& host, int port) {
+void PrintFacts(const grid::PartFacts& facts, const std::string& url) {
   std::fprintf(stderr, "mode      %s\nmodel     %s, width %lld, vocabulary %lld, %lld layers\n",
                facts.mode.c_str(), facts.model.c_str(), static_cast<long long>(facts.hidden_size),
                static_cast<long long>(facts.vocab_size), static_cast<long long>(facts.num_layers));
@@ -39,8 +39,8 @@ void PrintFacts(const grid::PartFacts& facts, const std::string& host, int port)
     std::fprintf(stderr, "layers    %lld-%lld\n", static_cast<long long>(facts.layers.first),
                  static_cast<long long>(facts.layers.last));
   }
-  std::fprintf(stderr, "identity  %s\nclass     %s\nlistening on pergola://%s:%d\nReady.\n",
-               facts.identity.c_str(), facts.numeric_class.c_str(), host.c_str(), port);
+  std::fprintf(stderr, "identity  %s\nclass     %s\nlistening on %s\nReady.\n",
+               facts.identity.c_str(), facts.numeric_class.c_str(), url.c_str());
 }
 
 // Requests as heartbeats tell them.
@@ -68,11 +68,12 @@ service::GridMemberFacts MemberFacts(const grid::PartFacts& facts, std::string u
 }
 
 // Null without --join.
-Result<std::unique_ptr<rpc::GridLink>> JoinGrid(const PartFlags& flags,
+Result<std::unique_ptr<rpc::GridLink>> JoinGrid(const PartFlags& flags, const GridTls& tls,
                                                 service::GridMemberFacts facts, const Load& load) {
   if (flags.join.empty()) return std::unique_ptr<rpc::GridLink>();
   rpc::GridLinkOptions options;
   options.facts = std::move(facts);
+  options.tls = tls.client_link;
   if (!flags.join_key_file.empty()) {
     PERGOLA_ASSIGN_OR_RETURN(options.key, ReadKeyFile(flags.join_key_file));
   }
@@ -152,8 +153,17 @@ Result<std::shared_ptr<grid::PartService>> LoadPart(const PartServerFlags& flags
   return std::shared_ptr<grid::PartService>(std::move(part));  // second owner: the HTTP routes
 }
 
+Result<GridTls> ReadPartTls(const PartServerFlags& flags) {
+  return ReadGridTls({.cert = flags.http.tls_cert_file,
+                      .key = flags.http.tls_key_file,
+                      .client_ca = flags.part.client_ca,
+                      .server_ca = flags.part.join_ca});
+}
+
 int ServePart(const PartServerFlags& flags) {
   SignalWaiter signals;  // before any thread
+  const auto tls = ReadPartTls(flags);
+  if (!tls.ok()) return Fail(tls.status());
   std::unique_ptr<SpareDuty> duty;
   if (flags.part.spare) {
     auto made = SpareDuty::Make(flags);
@@ -169,7 +179,7 @@ int ServePart(const PartServerFlags& flags) {
   const std::string host = flags.http.hosts.empty() ? "127.0.0.1" : flags.http.hosts.front();
   Load load;
   auto server = grid::FrameServer::Start(
-      {.host = host, .port = flags.part.frame_port},
+      {.host = host, .port = flags.part.frame_port, .tls = tls->server},
       [&service, &load](const grid::FrameHeader& request, std::span<const std::byte> payload,
                         std::string* answer) {
         ++load.in_flight;
@@ -187,15 +197,15 @@ int ServePart(const PartServerFlags& flags) {
       std::fprintf(stderr, "listening on %s\n", address.c_str());
     }
   }
-  PrintFacts(service.facts(), host, (*server)->port());
+  const std::string port = ":" + std::to_string((*server)->port());
+  PrintFacts(service.facts(), tls->scheme() + host + port);
   const std::string& announced = flags.part.announce.empty() ? host : flags.part.announce;
-  service::GridMemberFacts facts = MemberFacts(
-      service.facts(), "pergola://" + announced + ":" + std::to_string((*server)->port()));
+  service::GridMemberFacts facts = MemberFacts(service.facts(), tls->scheme() + announced + port);
   if (!flags.part.share.empty()) {
-    facts.slices_url = "http://" + announced + ":" + std::to_string(http->port()) +
-                       std::string(gateway::kSlicesPath);
+    facts.slices_url = (tls->server == nullptr ? "http://" : "https://") + announced + ":" +
+                       std::to_string(http->port()) + std::string(gateway::kSlicesPath);
   }
-  auto link = JoinGrid(flags.part, std::move(facts), load);
+  auto link = JoinGrid(flags.part, *tls, std::move(facts), load);
   if (!link.ok()) return Fail(link.status());
   duty.reset();  // it is a member now
   Running running;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/grid_tls.h"
 #include "gateway/http_server.h"
 #include "grid/part_service.h"
 
@@ -19,11 +20,14 @@ struct PartFlags {
   std::string join_key_file;  // its first line is the key; empty: none
   std::string announce;       // host of the URL that the router is told; empty: the one listened on
   bool verify = false;        // read every byte of a slice first and compare its checksums
+  std::string join_ca;        // authorities of the router's certificate; empty: no TLS
+  std::string client_ca;      // authorities of who asks for frames; empty: no certificate needed
   std::string share;          // folder of slices that others may fetch over HTTP; empty: none
   // No model: waits for the router to say which part nobody serves, fetches and serves it.
   bool spare = false;
   std::string store;                 // folder that a spare keeps slices in
   std::vector<std::string> sources;  // folders or URLs of slices, before those of the members
+  std::string source_ca;             // authorities of https sources; empty: the system's
   std::string source_key_file;       // its first line is the key of the sources; empty: none
 };
 
@@ -36,6 +40,9 @@ struct PartServerFlags {
   bool reference = false;  // quantised weights are widened
   double drain_timeout_s = 30;
 };
+
+// Certificates of the flags: --tls-cert and --tls-key are the frames' and those to join with, too.
+Result<GridTls> ReadPartTls(const PartServerFlags& flags);
 
 // The part that the flags name. `display` of a pull on stderr.
 Result<std::shared_ptr<grid::PartService>> LoadPart(const PartServerFlags& flags);

@@ -108,7 +108,9 @@ Result<std::unique_ptr<SpareDuty>> SpareDuty::Make(const PartServerFlags& flags)
   if (!flags.part.source_key_file.empty()) {
     PERGOLA_ASSIGN_OR_RETURN(duty->source_key_, ReadKeyFile(flags.part.source_key_file));
   }
-  duty->router_ = std::make_unique<rpc::SpareLink>(flags.part.join, std::move(key));
+  PERGOLA_ASSIGN_OR_RETURN(const GridTls tls, ReadPartTls(flags));
+  duty->router_ =
+      std::make_unique<rpc::SpareLink>(flags.part.join, std::move(key), tls.client_link);
   return duty;
 }
 
@@ -123,7 +125,7 @@ Result<std::shared_ptr<grid::PartService>> SpareDuty::TakeOver(
   bases.insert(bases.end(), assignment.sources.begin(), assignment.sources.end());
   std::string failed;
   for (const std::string& base : bases) {
-    const hub::SliceSource source(base, {.token = source_key_});
+    const hub::SliceSource source(base, {.token = source_key_, .ca_file = flags_.part.source_ca});
     const auto offered = source.List();
     const auto candidate = offered.ok() ? Choose(*offered, assignment) : std::optional<Candidate>();
     if (!candidate) {

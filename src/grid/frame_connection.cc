@@ -24,9 +24,12 @@ struct FreeAddresses {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
 
+constexpr std::string_view kTlsScheme = "pergolas://";
+
 // "host:port" without scheme and brackets.
 bool SplitEndpoint(std::string text, std::string* host, std::string* port) {
-  for (const std::string_view scheme : {"pergola://", "grpc://"}) {
+  for (const std::string_view scheme :
+       {std::string_view("pergola://"), kTlsScheme, std::string_view("grpc://")}) {
     if (text.starts_with(scheme)) text.erase(0, scheme.size());
   }
   while (!text.empty() && text.back() == '/') text.pop_back();
@@ -65,19 +68,25 @@ FrameConnection& FrameConnection::operator=(FrameConnection&& other) noexcept {
   Close();
   socket_ = std::exchange(other.socket_, -1);
   limit_ = other.limit_;
+  tls_ = std::move(other.tls_);
   return *this;
 }
 
 void FrameConnection::Close() {
+  tls_.reset();
   if (socket_ >= 0) close(socket_);
   socket_ = -1;
 }
 
 Result<FrameConnection> FrameConnection::Connect(const std::string& endpoint,
-                                                 const CallLimit& limit) {
+                                                 const CallLimit& limit, const FrameTls* tls) {
   std::string host, port;
   if (!SplitEndpoint(endpoint, &host, &port)) {
     return InvalidArgumentError("'" + endpoint + "' is no host:port");
+  }
+  if (!endpoint.starts_with(kTlsScheme)) tls = nullptr;
+  if (endpoint.starts_with(kTlsScheme) && tls == nullptr) {
+    return InvalidArgumentError(endpoint + " wants TLS: name the authorities of its certificate");
   }
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
@@ -96,6 +105,9 @@ Result<FrameConnection> FrameConnection::Connect(const std::string& endpoint,
     if (error != 0) continue;
     connection.SetLimit(limit);
     PERGOLA_RETURN_IF_ERROR(connection.SetTimeout(kLimitPeriod));
+    if (tls != nullptr) {
+      PERGOLA_RETURN_IF_ERROR(connection.StartTls(*tls, host).WithContext(endpoint));
+    }
     return connection;
   }
   return UnavailableError("cannot connect to " + endpoint + ": " + std::strerror(error));
@@ -119,9 +131,17 @@ Status FrameConnection::CheckLimit() const {
   return DeadlineExceededError("the peer does not answer");
 }
 
+Status FrameConnection::StartTls(const FrameTls& tls, const std::string& host) {
+  tls_ = std::make_unique<TlsSession>(tls, socket_, host);
+  return tls_->Handshake([this] { return CheckLimit(); });
+}
+
+Status FrameConnection::AcceptTls(const FrameTls& tls) { return StartTls(tls, ""); }
+
 Status FrameConnection::Send(std::string_view frame) {
   while (!frame.empty()) {
-    const ssize_t sent = send(socket_, frame.data(), frame.size(), MSG_NOSIGNAL);
+    const ssize_t sent = tls_ != nullptr ? tls_->Write(frame.data(), frame.size())
+                                         : send(socket_, frame.data(), frame.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       PERGOLA_RETURN_IF_ERROR(CheckLimit());
@@ -136,7 +156,8 @@ Status FrameConnection::Send(std::string_view frame) {
 Status FrameConnection::ReadExactly(std::byte* to, size_t bytes, bool wait) {
   size_t done = 0;
   while (done < bytes) {
-    const ssize_t got = recv(socket_, to + done, bytes - done, 0);
+    const ssize_t got = tls_ != nullptr ? tls_->Read(to + done, bytes - done)
+                                        : recv(socket_, to + done, bytes - done, 0);
     if (got > 0) {
       done += static_cast<size_t>(got);
       if (done < bytes && limit_) PERGOLA_RETURN_IF_ERROR(CheckLimit());

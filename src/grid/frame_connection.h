@@ -1,4 +1,4 @@
-// Frames over TCP: a client's connection, and the server's side of many.
+// Frames over TCP, with TLS or without: a client's connection, or a server's side of one.
 //
 //   PERGOLA_ASSIGN_OR_RETURN(FrameConnection connection,
 //                            FrameConnection::Connect("127.0.0.1:42700", limit));
@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 
 #include "grid/call_limit.h"
 #include "grid/frame.h"
+#include "grid/frame_tls.h"
 #include "pergola/status.h"
 
 namespace pergola::grid {
@@ -26,13 +28,21 @@ class FrameConnection {
   // Takes over a connected socket.
   explicit FrameConnection(int socket) : socket_(socket) {}
   FrameConnection(FrameConnection&& other) noexcept
-      : socket_(std::exchange(other.socket_, -1)), limit_(other.limit_) {}
+      : socket_(std::exchange(other.socket_, -1)),
+        limit_(other.limit_),
+        tls_(std::move(other.tls_)) {}
   FrameConnection& operator=(FrameConnection&& other) noexcept;
   ~FrameConnection() { Close(); }
 
-  // `endpoint`: "host:port", "pergola://host:port", "[::1]:port". UNAVAILABLE naming it. Takes a
-  // second at most for each address of the name. The connection has the limit.
-  static Result<FrameConnection> Connect(const std::string& endpoint, const CallLimit& limit);
+  // `endpoint`: "host:port", "pergola://host:port", "[::1]:port", and with TLS alone
+  // "pergolas://host:port", which needs `tls`. UNAVAILABLE naming it; UNAUTHENTICATED: its
+  // certificate is not trusted. Takes a second at most for each address of the name. The connection
+  // has the limit.
+  static Result<FrameConnection> Connect(const std::string& endpoint, const CallLimit& limit,
+                                         const FrameTls* tls = nullptr);
+
+  // The server's side of TLS, before the first frame.
+  Status AcceptTls(const FrameTls& tls);
 
   bool open() const { return socket_ >= 0; }
   void Close();
@@ -56,9 +66,11 @@ class FrameConnection {
   Status ReceiveFrame(bool wait, FrameHeader* header, std::vector<std::byte>* payload);
   Status ReadExactly(std::byte* to, size_t bytes, bool wait);
   Status CheckLimit() const;
+  Status StartTls(const FrameTls& tls, const std::string& host);
 
   int socket_ = -1;
   std::optional<CallLimit> limit_;
+  std::unique_ptr<TlsSession> tls_;  // null: plain
 };
 
 }  // namespace pergola::grid

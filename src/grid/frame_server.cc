@@ -48,6 +48,7 @@ struct FrameServer::Impl {
   };
 
   FrameHandler handler;
+  std::shared_ptr<const FrameTls> tls;
   int max_connections = 0;
   int listener = -1;
   int port = 0;
@@ -108,6 +109,7 @@ void FrameServer::Impl::Serve(Session& session) {
   std::vector<std::byte> payload;
   std::string answer;
   Status status = connection.SetTimeout(kStallLimit);
+  if (status.ok() && tls != nullptr) status = connection.AcceptTls(*tls);
   while (status.ok() && !stopping) {
     status = connection.ReceiveNext(&request, &payload);
     // After a frame that is wrong nothing on the connection can be trusted.
@@ -148,6 +150,7 @@ Result<std::unique_ptr<FrameServer>> FrameServer::Start(const FrameServerOptions
   auto impl = std::make_unique<Impl>();
   impl->handler = std::move(handler);
   impl->max_connections = options.max_connections;
+  impl->tls = options.tls;
   impl->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;
   setsockopt(impl->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);

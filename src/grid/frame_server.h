@@ -11,6 +11,7 @@
 #include <string>
 
 #include "grid/frame.h"
+#include "grid/frame_tls.h"
 #include "pergola/status.h"
 
 namespace pergola::grid {
@@ -22,8 +23,9 @@ using FrameHandler = std::function<Status(const FrameHeader& request,
 
 struct FrameServerOptions {
   std::string host = "127.0.0.1";
-  int port = 0;               // 0: the system picks one
-  int max_connections = 256;  // more are closed at once
+  int port = 0;                              // 0: the system picks one
+  int max_connections = 256;                 // more are closed at once
+  std::shared_ptr<const FrameTls> tls = {};  // null: plain. Second owner: whoever made it
 };
 
 // Thread-safe.

@@ -103,7 +103,8 @@ Status RemotePart::AskStats(FrameHeader* header, std::vector<std::byte>* payload
 
 Status RemotePart::Open() {
   if (connection_.open()) return OkStatus();
-  PERGOLA_ASSIGN_OR_RETURN(connection_, FrameConnection::Connect(endpoint_, NextLimit()));
+  PERGOLA_ASSIGN_OR_RETURN(connection_,
+                           FrameConnection::Connect(endpoint_, NextLimit(), expected_.tls.get()));
   FrameHeader header;
   std::vector<std::byte> payload;
   Status status = AskStats(&header, &payload);

@@ -22,6 +22,7 @@
 #include "grid/call_limit.h"
 #include "grid/frame.h"
 #include "grid/frame_connection.h"
+#include "grid/frame_tls.h"
 #include "models/ffn_port.h"
 #include "models/ffn_stack.h"
 #include "pergola/status.h"
@@ -41,6 +42,8 @@ struct ExpectedPart {
   // How long a call is made again and again while nobody answers it, for somebody else to take the
   // part over. 0: every server once more, then the error.
   std::chrono::milliseconds patience{0};
+  // For servers with TLS, pergolas://; null: there are none. Second owner: whoever made it.
+  std::shared_ptr<const FrameTls> tls = {};
 };
 
 struct RemoteTimes {

@@ -15,7 +15,8 @@ constexpr size_t kMostIdle = 64;  // connections kept per member
 // Lends a member's connection, or a new one, for a call.
 class Lease {
  public:
-  Lease(Member& member, const CallLimit& limit) : member_(member) {
+  Lease(Member& member, const CallLimit& limit, const std::shared_ptr<const FrameTls>& tls)
+      : member_(member) {
     ++member_.in_flight;
     ++member_.calls;
     {
@@ -25,7 +26,7 @@ class Lease {
         member_.idle.pop_back();
       }
     }
-    if (part_ == nullptr) part_ = Connection();
+    if (part_ == nullptr) part_ = Connection(tls);
     part_->SetLimit(limit);
   }
   ~Lease() {
@@ -39,13 +40,14 @@ class Lease {
   RemotePart& part() { return *part_; }
 
  private:
-  std::unique_ptr<RemotePart> Connection() const {
+  std::unique_ptr<RemotePart> Connection(const std::shared_ptr<const FrameTls>& tls) const {
     const service::GridMemberFacts& facts = member_.facts;
     ExpectedPart expected;
     expected.identity = facts.identity;
     expected.numeric_class = facts.numeric_class;
     expected.hidden_size = facts.hidden_size;
     expected.num_layers = facts.num_layers;
+    expected.tls = tls;
     return std::make_unique<RemotePart>(facts.url, std::move(expected));
   }
 
@@ -105,7 +107,7 @@ CallLimit Router::TryLimit(SteadyTime end, size_t others) const {
 Status Router::Forward(FrameHeader request, std::span<const std::byte> payload, Member& member,
                        const CallLimit& limit, std::string* answer) {
   const service::GridMemberFacts& facts = member.facts;
-  Lease lease(member, limit);
+  Lease lease(member, limit, options_.tls);
   // A member that is not what it announced says nothing about the request: another one may do.
   const Status opened = lease.part().Open();
   if (opened.code() == StatusCode::kCancelled) return opened;

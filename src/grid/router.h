@@ -20,6 +20,7 @@
 
 #include "grid/call_limit.h"
 #include "grid/frame.h"
+#include "grid/frame_tls.h"
 #include "grid/topology.h"
 #include "pergola/status.h"
 
@@ -33,6 +34,8 @@ struct RouterOptions {
   std::chrono::milliseconds longest_try = std::chrono::seconds(2);
   // Who failed is asked last for so long.
   std::chrono::milliseconds shun = std::chrono::seconds(5);
+  // For members with TLS; null: there are none. Second owner: whoever made it.
+  std::shared_ptr<const FrameTls> tls = {};
 };
 
 // Thread-safe.

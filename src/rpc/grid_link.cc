@@ -23,6 +23,7 @@ constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{1000};
 constexpr std::chrono::seconds kLeaveTime{1};
 constexpr std::chrono::milliseconds kAskTime{5000};
+constexpr int kConnectTimeMs = 2000;
 
 void Encode(const service::GridMemberFacts& facts, v1::Announcement* out) {
   out->set_model(facts.model);
@@ -272,15 +273,35 @@ class GridService : public v1::Grid::CallbackService {
   JoinStreams streams_;
 };
 
-std::shared_ptr<grpc::Channel> MakeLinkChannel(const std::string& target) {
+std::shared_ptr<grpc::ChannelCredentials> ClientCredentials(const LinkTls& tls) {
+  if (tls.ca.empty()) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = tls.ca;
+  options.pem_cert_chain = tls.cert;
+  options.pem_private_key = tls.key;
+  return grpc::SslCredentials(options);
+}
+
+std::shared_ptr<grpc::ServerCredentials> ServerCredentials(const LinkTls& tls) {
+  if (tls.cert.empty()) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions options(
+      tls.ca.empty() ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                     : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = tls.ca;
+  options.pem_key_cert_pairs.push_back({tls.key, tls.cert});
+  return grpc::SslServerCredentials(options);
+}
+
+std::shared_ptr<grpc::Channel> MakeLinkChannel(const std::string& target, const LinkTls& tls) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  // What gRPC calls so is the time that an attempt gets, TLS handshake included.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 2000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 2000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(target, ClientCredentials(tls), arguments);
 }
 
 }  // namespace
@@ -320,7 +341,7 @@ Result<std::unique_ptr<GridListener>> GridListener::Start(const GridListenerOpti
   const bool v6 = options.host.find(':') != std::string::npos;
   const std::string address =
       (v6 ? "[" + options.host + "]" : options.host) + ":" + std::to_string(options.port);
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &state->port);
+  builder.AddListeningPort(address, ServerCredentials(options.tls), &state->port);
   state->server = builder.BuildAndStart();
   if (state->server == nullptr || state->port == 0) {
     return UnavailableError("cannot listen on " + address);
@@ -428,7 +449,7 @@ GridLink::GridLink(const std::string& target, GridLinkOptions options)
     : state_(std::make_unique<State>()) {
   QuietGrpcLog();
   state_->options = std::move(options);
-  state_->stub = v1::Grid::NewStub(MakeLinkChannel(target));
+  state_->stub = v1::Grid::NewStub(MakeLinkChannel(target, state_->options.tls));
   state_->thread = std::thread([state = state_.get()] { state->Run(); });
 }
 
@@ -449,11 +470,11 @@ struct SpareLink::State {
   std::unique_ptr<v1::Grid::Stub> stub;
 };
 
-SpareLink::SpareLink(const std::string& target, std::string key)
+SpareLink::SpareLink(const std::string& target, std::string key, const LinkTls& tls)
     : state_(std::make_unique<State>()) {
   QuietGrpcLog();
   state_->key = std::move(key);
-  state_->stub = v1::Grid::NewStub(MakeLinkChannel(target));
+  state_->stub = v1::Grid::NewStub(MakeLinkChannel(target, tls));
 }
 
 SpareLink::~SpareLink() = default;

@@ -21,11 +21,20 @@
 
 namespace pergola::rpc {
 
+// PEM texts of one side. A server's `ca` are the authorities of its clients' certificates, without
+// which they need none; a client's those of the server's, without which there is no TLS.
+struct LinkTls {
+  std::string cert = {};
+  std::string key = {};
+  std::string ca = {};
+};
+
 struct GridListenerOptions {
   std::string host = "127.0.0.1";
   int port = 0;  // 0: any free one
   // Whether an `authorization` value may join; empty: everybody may. Thread-safe.
   std::function<bool(std::string_view authorization)> admits = {};
+  LinkTls tls = {};  // without `cert`: none
   // Streams of Join; more are refused with RESOURCE_EXHAUSTED.
   size_t max_joins = 4096;
   // A stream that says nothing for so long is ended with DEADLINE_EXCEEDED, announced or not. A
@@ -36,7 +45,7 @@ struct GridListenerOptions {
 // Thread-safe.
 class GridListener {
  public:
-  // `registry` must outlive it. UNAVAILABLE: the address is in use or wrong.
+  // `registry` must outlive it. UNAVAILABLE: the address is in use or wrong, or the TLS texts are.
   static Result<std::unique_ptr<GridListener>> Start(const GridListenerOptions& options,
                                                      service::GridRegistry& registry);
   // Ends all memberships.
@@ -52,7 +61,8 @@ class GridListener {
 
 struct GridLinkOptions {
   service::GridMemberFacts facts;
-  std::string key;                          // empty: none
+  std::string key;  // empty: none
+  LinkTls tls = {};
   std::function<service::GridLoad()> load;  // asked at every beat
   std::chrono::milliseconds beat = std::chrono::seconds(1);
   // Told when it has joined (OK) or is no member (why not), once per change; called on the link's
@@ -78,7 +88,7 @@ class GridLink {
 class SpareLink {
  public:
   // `key`: empty: none.
-  SpareLink(const std::string& target, std::string key);
+  SpareLink(const std::string& target, std::string key, const LinkTls& tls = {});
   ~SpareLink();
 
   // Waits at most 5 s. UNAVAILABLE: no router there; else what it says (grid.proto).

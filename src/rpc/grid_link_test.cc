@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "pergola/v1/grid.grpc.pb.h"
+#include "server/testing/self_signed.h"
 
 namespace pergola::rpc {
 namespace {
@@ -240,6 +241,34 @@ TEST(GridLinkTest, ASpareIsToldItsAssignment) {
   const auto none = link.Ask({"me", "", true});
   ASSERT_TRUE(none.ok());
   EXPECT_FALSE(*none);
+}
+
+TEST(GridLinkTest, JoinsOverTlsWithACertificateOfItsOwnWhereOneIsWanted) {
+  const auto router = server::testing::MakeSelfSigned(), member = server::testing::MakeSelfSigned();
+  FakeRegistry registry;
+  GridListenerOptions listening;
+  listening.tls = {router.cert_pem, router.key_pem, member.cert_pem};
+  const auto listener = GridListener::Start(listening, registry);
+  ASSERT_TRUE(listener.ok()) << listener.status().ToString();
+  Told plain, nameless, stranger, right;
+  GridLinkOptions options = Options();
+  options.changed = plain.Listener();
+  GridLink in_the_clear(Target(**listener), options);
+  options.tls.ca = router.cert_pem;
+  options.changed = nameless.Listener();
+  GridLink without_certificate(Target(**listener), options);
+  options.tls = {member.cert_pem, member.key_pem, member.cert_pem};
+  options.changed = stranger.Listener();
+  GridLink of_another_router(Target(**listener), options);
+  EXPECT_TRUE(plain.WaitFor(StatusCode::kUnavailable));
+  EXPECT_TRUE(nameless.WaitFor(StatusCode::kUnavailable));
+  EXPECT_TRUE(stranger.WaitFor(StatusCode::kUnavailable));
+  EXPECT_EQ(registry.joined_, 0u);
+  options.tls = {member.cert_pem, member.key_pem, router.cert_pem};
+  options.changed = right.Listener();
+  GridLink link(Target(**listener), options);
+  EXPECT_TRUE(right.WaitFor(StatusCode::kOk));
+  EXPECT_TRUE(SpareLink(Target(**listener), "", options.tls).Ask({"me", "", false}).ok());
 }
 
 TEST(GridLinkTest, ManyJoinAndLeave) {

@@ -69,12 +69,12 @@ class Process:
 
 
 class Router(Process):
-    def __init__(self, pergola, *args, ports=(0, 0, 0)):
+    def __init__(self, pergola, *args, ports=(0, 0, 0), scheme="http"):
         super().__init__(pergola, "router", "--port", ports[0], "--frame-port", ports[1], "--http-port", ports[2],
                          "--evict-after", EVICT_AFTER_S, *args)
         self.join = self.wait_for(r"grpc://(\S+)")
-        self.url = self.wait_for(r"pergola://\S+")
-        self.http = self.wait_for(r"http://\S+")
+        self.url = self.wait_for(r"pergolas?://\S+")
+        self.http = self.wait_for(scheme + r"://\S+")
 
     def get(self, path, accept="application/json"):
         request = urllib.request.Request(self.http + path, headers={"Accept": accept})

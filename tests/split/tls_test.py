@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""A grid whose every connection is TLS with certificates on both sides, spare and sharing included.
+
+  tls_test.py PERGOLA GOLDEN_TINY
+"""
+
+import contextlib
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from grid import Process, Router, run, serve
+
+
+def certificate(folder, name):
+    cert, key = folder / (name + ".pem"), folder / (name + ".key")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
+                    "1", "-subj", "/CN=" + name, "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert],
+                   check=True, stderr=subprocess.DEVNULL)
+    return cert, key
+
+
+def check_tls(pergola, golden, folder, started):
+    model = golden / "llama"
+    run(pergola, "slice", model, "--part", "all", "-o", folder / "parts")
+    ours, theirs, stranger = (certificate(folder, name) for name in ("router", "members", "stranger"))
+
+    def tls(pair):
+        return ("--tls-cert", pair[0], "--tls-key", pair[1])
+
+    router = started(Router(pergola, *tls(ours), "--tls-client-ca", theirs[0], "--member-ca", theirs[0], scheme="https"))
+    assert router.url.startswith("pergolas://"), router.said
+    member = (*tls(theirs), "--join-ca", ours[0])
+    embed = started(serve(pergola, router, "embed", folder / "parts" / "embed", *member, "--tls-client-ca", ours[0],
+                          "--share", folder / "parts"))
+    embed.wait_for(r"joined \S+")
+    # Another certificate than the router asks for, and none.
+    for args in ((*tls(stranger), "--join-ca", ours[0]), ("--join-ca", ours[0]), ()):
+        refused = started(serve(pergola, router, "ffn", folder / "parts" / "ffn", *args))
+        refused.wait_for("not in the grid of")
+        refused.kill()
+    spare = started(Process(pergola, "serve", "--spare", "--join", router.join, "--store", folder / "store", "--frame-port",
+                            "0", "--threads", "1", *member, "--slice-source-ca", theirs[0]))
+    spare.wait_for(r"joined \S+")
+
+    ask = ("--prompt", "a few words", "--max-tokens", "16", "--ignore-end", "--json", "--threads", "1")
+    local = run(pergola, "predict", "--model", model, *ask).stdout
+
+    def client(*args, code=0):
+        return run(pergola, "predict", "--model", folder / "parts" / "client", "--attention-only", "--grid", router.url,
+                   *ask, *args, code=code)
+
+    assert client("--ca", ours[0], *tls(theirs)).stdout == local
+    assert "not trusted" in client("--ca", stranger[0], *tls(theirs), code=4).stderr
+    client("--ca", ours[0], *tls(stranger), code=4)
+    assert "wants TLS" in client(code=1).stderr
+    for process in (spare, embed, router):
+        assert process.stop() == 0, process.said
+
+
+def main():
+    pergola, golden = sys.argv[1], pathlib.Path(sys.argv[2])
+    with tempfile.TemporaryDirectory() as temp, contextlib.ExitStack() as stack:
+        def started(process):
+            stack.callback(process.kill)
+            return process
+        check_tls(pergola, golden, pathlib.Path(temp), started)
+    print("ok")
+
+
+if __name__ == "__main__":
+    main()
