@@ -46,6 +46,9 @@ struct EmbedOptions {
   // Cut texts longer than the model takes (from the right, special tokens kept) instead of
   // refusing.
   bool truncate = false;
+  // Instead, embed a text that is too long in parts and take their mean, weighted by tokens
+  // (docs/http.md, "Long texts").
+  bool average_long = false;
   // Values per row: the first n, normalised again if the row is; 0 = all.
   int64_t dimensions = 0;
   // Unit length; nullopt = as the model says.

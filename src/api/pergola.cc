@@ -4,6 +4,7 @@
 
 #include "api/served_model.h"
 #include "service/embedding_format.h"
+#include "service/part_mean.h"
 #include "service/scores.h"
 #include "text/sparse_weights.h"
 
@@ -16,6 +17,7 @@ struct Prepared {
   service::InferenceRequest request;
   int64_t tokens = 0;
   int64_t truncated = 0;
+  std::vector<std::vector<int64_t>> parts;  // of each text: tokens of its sequences
 };
 
 }  // namespace
@@ -57,7 +59,23 @@ struct Engine::Impl {
       if (!text.ok()) return text.status().WithContext("text " + std::to_string(index));
       prepared.tokens += text->sequence.tokens();
       prepared.truncated += text->truncated ? 1 : 0;
+      prepared.parts.push_back({1});
       prepared.request.sequences.push_back(std::move(text->sequence));
+    }
+    return prepared;
+  }
+
+  Result<Prepared> PrepareParts(std::span<const std::string> texts,
+                                const text::PrepareOptions& options) const {
+    Prepared prepared;
+    for (size_t index = 0; index < texts.size(); ++index) {
+      Result<text::PreparedParts> text = served->text()->PrepareParts(texts[index], options);
+      if (!text.ok()) return text.status().WithContext("text " + std::to_string(index));
+      for (Sequence& sequence : text->sequences) {
+        prepared.tokens += sequence.tokens();
+        prepared.request.sequences.push_back(std::move(sequence));
+      }
+      prepared.parts.push_back(std::move(text->tokens));
     }
     return prepared;
   }
@@ -85,16 +103,23 @@ Result<Engine> Engine::Open(const std::string& path, const EngineOptions& option
 Result<Embeddings> Engine::Embed(std::span<const std::string> texts,
                                  const EmbedOptions& options) const {
   PERGOLA_ASSIGN_OR_RETURN(const int64_t dimensions, impl_->Dimensions(options));
-  PERGOLA_ASSIGN_OR_RETURN(Prepared prepared,
-                           impl_->Prepare(texts, impl_->PrepareOptionsOf(options)));
+  const text::PrepareOptions prepare = impl_->PrepareOptionsOf(options);
+  PERGOLA_ASSIGN_OR_RETURN(Prepared prepared, options.average_long
+                                                  ? impl_->PrepareParts(texts, prepare)
+                                                  : impl_->Prepare(texts, prepare));
   prepared.request.outputs = {OutputKind::kEmbedding};
   PERGOLA_ASSIGN_OR_RETURN(const service::InferenceOutput output,
                            impl_->served->scheduler().RunBlocking(std::move(prepared.request)));
   std::vector<float> values(texts.size() * static_cast<size_t>(dimensions));
+  size_t next = 0;
   for (size_t index = 0; index < texts.size(); ++index) {
     const std::span<float> out(values.data() + index * static_cast<size_t>(dimensions),
                                static_cast<size_t>(dimensions));
-    service::FormatFloats((*output.sequences[index])[OutputKind::kEmbedding].values,
+    std::vector<service::PartRow> parts;
+    for (const int64_t tokens : prepared.parts[index]) {
+      parts.push_back({(*output.sequences[next++])[OutputKind::kEmbedding].values, tokens});
+    }
+    service::FormatFloats(service::MeanOfParts(parts, impl_->served->info().normalises),
                           impl_->Normalises(options), out);
   }
   return Embeddings(dimensions, std::move(values), prepared.tokens, prepared.truncated);

@@ -64,6 +64,36 @@ TEST(EngineTest, LongTextsAreRefusedOrCut) {
   EXPECT_LE(cut->tokens(), 2 * engine.max_tokens());
 }
 
+// Parts by the reference library, their mean by numpy (make_long_goldens.py).
+TEST(EngineTest, LongTextsAreAveragedAsTheReferenceDoes) {
+  const Engine engine = OpenTiny("bert");
+  simdjson::dom::parser parser;
+  simdjson::dom::element golden;
+  ASSERT_EQ(parser.load(TinyModel("bert") + "/long.json").get(golden), simdjson::SUCCESS);
+  std::vector<std::string> texts;
+  for (const auto text : golden["texts"]) texts.emplace_back(std::string_view(text));
+  EmbedOptions options;
+  options.average_long = true;
+  const auto rows = engine.Embed(texts, options);
+  ASSERT_TRUE(rows.ok()) << rows.status().ToString();
+  EXPECT_EQ(rows->truncated(), 0);
+  size_t index = 0;
+  int64_t tokens = 0;
+  for (const auto vector : golden["vectors"]) {
+    std::vector<float> expected;
+    for (const auto value : vector) expected.push_back(static_cast<float>(double(value)));
+    EXPECT_GT(Dot((*rows)[index], expected), 0.99999f) << "text " << index;
+    // The same bits alone.
+    const auto alone = engine.Embed({texts[index]}, options);
+    ASSERT_TRUE(alone.ok());
+    EXPECT_TRUE(std::equal((*alone)[0].begin(), (*alone)[0].end(), (*rows)[index].begin()));
+    for (const auto part : golden["parts"].at(index)) tokens += int64_t(part) + 2;
+    ++index;
+  }
+  EXPECT_EQ(index, texts.size());
+  EXPECT_EQ(rows->tokens(), tokens);
+}
+
 TEST(EngineTest, PromptsChangeTheVectorAndUnknownOnesAreRefused) {
   const Engine engine = OpenTiny("gemma3-embed");
   ASSERT_TRUE(engine.prompts().contains("query"));

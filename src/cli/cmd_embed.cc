@@ -46,6 +46,7 @@ std::string Settings(const EmbedFlags& flags, const std::string& model_id) {
   settings += ", weights " + flags.engine.engine.weights;
   settings += ", dimensions " + std::to_string(embed.dimensions);
   settings += embed.normalize ? (*embed.normalize ? ", normalized" : ", not normalized") : "";
+  if (embed.average_long) return settings + ", long texts averaged";
   return settings + (embed.truncate ? ", truncated" : ", not truncated");
 }
 
@@ -139,6 +140,8 @@ void AddModelFlags(CLI::App* command, EmbedFlags* flags) {
                     "Rows of length 1 (default: as the model says)");
   command->add_flag("--truncate,!--no-truncate", flags->truncate,
                     "Cut texts that are too long (default), or call them bad");
+  command->add_flag("--average-long", embed.average_long,
+                    "Embed texts that are too long in parts and average these");
   command->add_option("--threads", flags->engine.engine.num_threads, "Compute threads [all cores]")
       ->check(CLI::Range(1, 1024));
   command

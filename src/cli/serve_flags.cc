@@ -79,6 +79,8 @@ void AddPolicyFlags(CLI::App& command, HttpFlags& flags) {
                    "Refuse requests that name another model");
   command.add_flag("--allow-any-dimensions", routes.allow_any_dimensions,
                    "Also sizes that the model was not trained to be cut to");
+  command.add_flag("--average-long", routes.average_long,
+                   "Embed texts that are too long in parts and average these");
 }
 
 // Every option may also come from the environment: --max-body-bytes from PERGOLA_MAX_BODY_BYTES.

@@ -108,6 +108,7 @@ struct EmbedCall {
   std::vector<size_t> document_sizes;
   // A document is embedded whole and its chunks pooled apart, also by a model not trained for it.
   bool late_chunking = false;
+  std::optional<bool> average_long;  // nullopt: as the server is told
 
   bool by_type = false;  // Cohere v1: embeddings in an object by type
 };
@@ -146,6 +147,9 @@ struct EmbedAnswer {
   };
   std::vector<Place> embeddings;
   size_t sequences = 0;  // asked of the service
+  // Tokens of the sequences that each input became, where one may become several (average_long);
+  // `outputs` has their mean. Empty: a sequence per input.
+  std::vector<std::vector<int64_t>> parts;
   // kSparse: the ids of each sequence, whose weights `outputs` hold.
   std::vector<std::vector<int32_t>> ids;
   const ServedModel* served = nullptr;  // outlives the answer

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gateway/json_writer.h"
+#include "service/part_mean.h"
 
 namespace pergola::gateway {
 namespace {
@@ -227,6 +228,62 @@ std::string PlaceOf(const EmbedCall& call, const Piece& piece, size_t piece_inde
   return field + "[" + std::to_string(index) + "]";
 }
 
+// Texts that are too long become several sequences (docs/http.md, "Long texts").
+MaybeFailure TokeniseParts(const ServedModel& model, EmbedCall& call, const GivenUp& given_up,
+                           PreparedEmbed* prepared) {
+  const text::PrepareOptions options = ToPrepareOptions(model, call);
+  if (MaybeFailure failure = CheckPrompt(model, options)) return failure;
+  EmbedAnswer& answer = *prepared->answer;
+  const std::vector<Piece> pieces = PiecesOf(call, answer);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (MaybeFailure failure = given_up()) return failure;
+    Result<text::PreparedParts> input = model.text->PrepareParts(call.inputs.texts[i], options);
+    if (!input.ok()) {
+      return Failure{input.status().WithContext(PlaceOf(call, pieces[i], i)),
+                     std::string(call.input_field), "", false};
+    }
+    for (Sequence& sequence : input->sequences) {
+      answer.tokens += sequence.tokens();
+      prepared->request.sequences.push_back(std::move(sequence));
+    }
+    answer.parts.push_back(std::move(input->tokens));
+    answer.embeddings.push_back({i, 0});
+  }
+  answer.sequences = prepared->request.sequences.size();
+  return std::nullopt;
+}
+
+// Whether long texts are to be averaged: embeddings of texts, and no lower limit asked for.
+bool AveragesLong(const RoutesOptions& options, const EmbedCall& call) {
+  return call.average_long.value_or(options.average_long) && call.ask == Ask::kEmbeddings &&
+         call.inputs.ids.empty() && call.document_sizes.empty() && !call.max_tokens;
+}
+
+// One output per input.
+std::vector<std::shared_ptr<const service::SequenceOutput>> FoldParts(
+    const std::vector<std::shared_ptr<const service::SequenceOutput>>& outputs,
+    const EmbedAnswer& answer) {
+  std::vector<std::shared_ptr<const service::SequenceOutput>> folded;
+  size_t next = 0;
+  for (const std::vector<int64_t>& tokens : answer.parts) {
+    if (tokens.size() == 1) {
+      folded.push_back(outputs[next++]);
+      continue;
+    }
+    std::vector<service::PartRow> rows;
+    for (const int64_t weight : tokens) {
+      rows.push_back({(*outputs[next++])[answer.kind].values, weight});
+    }
+    auto mean = std::make_shared<service::SequenceOutput>();
+    service::Rows& row = (*mean)[answer.kind];
+    row.values = service::MeanOfParts(rows, answer.served->info.normalises);
+    row.rows = 1;
+    row.width = static_cast<int64_t>(row.values.size());
+    folded.push_back(std::move(mean));
+  }
+  return folded;
+}
+
 MaybeFailure Tokenise(const ServedModel& model, EmbedCall& call, const GivenUp& given_up,
                       PreparedEmbed* prepared) {
   const text::PrepareOptions options = ToPrepareOptions(model, call);
@@ -306,7 +363,8 @@ MaybeFailure PrepareEmbed(const RoutesOptions& options, EmbedCall call, const Gi
   }
   if (MaybeFailure failure = CheckFormats(call, answer.width)) return failure;
   if (MaybeFailure failure = CheckMaxTokens(model, call)) return failure;
-  if (MaybeFailure failure = Tokenise(model, call, given_up, prepared)) return failure;
+  const auto tokenise = AveragesLong(options, call) ? TokeniseParts : Tokenise;
+  if (MaybeFailure failure = tokenise(model, call, given_up, prepared)) return failure;
   prepared->request.model = model.info.id;
   prepared->request.outputs = {answer.kind};
   answer.model = call.model.empty() ? model.info.id : call.model;
@@ -335,6 +393,7 @@ Status TakeRows(service::InferenceOutput output, EmbedAnswer* answer) {
       return InternalError("the engine computed a number that is not finite");
     }
   }
+  if (!answer->parts.empty()) output.sequences = FoldParts(output.sequences, *answer);
   for (const EmbedAnswer::Place& place : answer->embeddings) {
     if (place.row >= (*output.sequences[place.sequence])[answer->kind].rows) {
       return InternalError("the engine answered fewer rows than a document has chunks");

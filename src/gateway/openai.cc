@@ -33,7 +33,7 @@ MaybeFailure ParseOpenAiEmbed(const JsonValue& body, const ParseLimits& limits, 
   Fields fields(body, {"model", "input", "dimensions", "encoding_format", "truncate", "normalize",
                        "prompt_name", "prompt", "task", "normalized", "embedding_type",
                        "late_chunking", "input_type", "truncation", "output_dimension",
-                       "output_dtype", "truncation_direction"});
+                       "output_dtype", "truncation_direction", "average_long"});
   if (fields.failure()) return fields.failure();
   ReadEncodingFormat(fields, call);
   ReadVoyageFields(fields, call);  // first: it decides the envelope and the default of truncate
@@ -43,6 +43,7 @@ MaybeFailure ParseOpenAiEmbed(const JsonValue& body, const ParseLimits& limits, 
   call->dimensions = fields.Has("dimensions") ? fields.Integer("dimensions") : call->dimensions;
   call->truncate = fields.Bool("truncate").value_or(call->truncate);
   ReadDirection(fields, call);
+  call->average_long = fields.Bool("average_long");
   call->prompt_name = fields.String("prompt_name");
   call->prompt = fields.String("prompt");
   call->normalise = fields.Has("normalize") ? fields.Bool("normalize") : call->normalise;

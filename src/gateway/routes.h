@@ -38,8 +38,9 @@ struct RoutesOptions {
   int64_t max_tokenize_tokens = 1'000'000;     // of one /tokenize request
   bool strict_model = false;                   // refuse other names though one model is served
   bool allow_any_dimensions = false;           // though the model declares Matryoshka widths
-  bool open_metrics = false;                   // /metrics without a key
-  bool open_docs = false;                      // /docs and /openapi.json without a key
+  bool average_long = false;  // texts beyond the model's length are embedded in parts
+  bool open_metrics = false;  // /metrics without a key
+  bool open_docs = false;     // /docs and /openapi.json without a key
   // For a request that comes without a deadline (HttpRequest::deadline); the server sets one.
   std::chrono::milliseconds default_timeout{300'000};
   std::string version = PERGOLA_VERSION;

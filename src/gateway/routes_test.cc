@@ -304,6 +304,30 @@ TEST_F(RoutesTest, MatryoshkaWidthsAreTheOnlyOnesUnlessAllowed) {
   EXPECT_EQ(Post(lenient, "/v1/embeddings", three).status, 200);
 }
 
+TEST_F(RoutesTest, LongTextsAreAveragedOnlyWhenAsked) {
+  std::string text;
+  for (int word = 0; word < 17; ++word) text += "w ";  // 14 and 3 beside two special tokens each
+  const std::string body = R"({"model":"m","input":[")" + text + R"(","w"])";
+  Routes routes(Options());
+  EXPECT_EQ(Post(routes, "/v1/embeddings", body + "}").status, 400);
+  const HttpResponse asked = Post(routes, "/v1/embeddings", body + R"(,"average_long":true})");
+  EXPECT_EQ(asked.status, 200);
+  EXPECT_NE(asked.body.find(R"("prompt_tokens":24)"), std::string::npos) << asked.body;
+  RoutesOptions options = Options();
+  options.average_long = true;
+  Routes averaging(std::move(options));
+  const HttpResponse told = Post(averaging, "/v1/embeddings", body + "}");
+  EXPECT_EQ(told.body.substr(0, 200), asked.body.substr(0, 200));
+  EXPECT_EQ(Post(averaging, "/v1/embeddings", body + R"(,"average_long":false})").status, 400);
+  // TEI cuts unless averaging; ids are cut or refused as ever.
+  const std::string tei = R"({"inputs":")" + text + R"("})";
+  EXPECT_NE(Post(averaging, "/embed", tei).body, Post(routes, "/embed", tei).body);
+  EXPECT_EQ(Post(averaging, "/v1/embeddings",
+                 R"({"model":"m","input":[5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5]})")
+                .status,
+            400);
+}
+
 TEST_F(RoutesTest, AModelThatDoesNotNormaliseDoesSoOnlyWhenAsked) {
   model_.served.info.normalises = false;
   Routes routes(Options());

@@ -69,9 +69,10 @@ void Begin(RenderEmbed render, EmbedCall* call) {
 MaybeFailure ParseTeiEmbed(const JsonValue& body, const ParseLimits& limits, EmbedCall* call) {
   Begin(RenderTeiEmbed, call);
   Fields fields(body, {"inputs", "truncate", "truncation_direction", "normalize", "prompt_name",
-                       "prompt", "dimensions"});
+                       "prompt", "dimensions", "average_long"});
   if (fields.failure()) return fields.failure();
   ReadCommon(fields, call);
+  call->average_long = fields.Bool("average_long");
   call->normalise = fields.Bool("normalize").value_or(true);
   call->dimensions = fields.Integer("dimensions");
   if (fields.failure()) return fields.failure();

@@ -131,17 +131,59 @@ Result<PreparedText> TextModel::Finish(tokenizers::Encoding encoding,
   return prepared;
 }
 
+Status TextModel::EncodePrompted(std::string_view text, const PrepareOptions& options,
+                                 const tokenizers::EncodeOptions& encode,
+                                 tokenizers::Encoding* encoding) const {
+  PERGOLA_ASSIGN_OR_RETURN(std::string prompted, ResolvePrompt(options));
+  if (prompted.empty()) return config_.tokenizer->Encode(text, encode, encoding);
+  prompted += text;
+  return config_.tokenizer->Encode(prompted, encode, encoding);
+}
+
 Result<PreparedText> TextModel::Prepare(std::string_view text,
                                         const PrepareOptions& options) const {
   PERGOLA_ASSIGN_OR_RETURN(const tokenizers::EncodeOptions encode, EncodeWithin(options));
-  PERGOLA_ASSIGN_OR_RETURN(std::string prompted, ResolvePrompt(options));
-  if (!prompted.empty()) {
-    prompted += text;
-    text = prompted;
-  }
   tokenizers::Encoding encoding;
-  PERGOLA_RETURN_IF_ERROR(config_.tokenizer->Encode(text, encode, &encoding));
+  PERGOLA_RETURN_IF_ERROR(EncodePrompted(text, options, encode, &encoding));
   return Finish(std::move(encoding), options);
+}
+
+Result<PreparedParts> TextModel::PrepareParts(std::string_view text,
+                                              const PrepareOptions& options) const {
+  PERGOLA_ASSIGN_OR_RETURN(tokenizers::EncodeOptions encode, EncodeWithin(options));
+  const auto limit = static_cast<int64_t>(encode.max_tokens);
+  encode.max_tokens = std::numeric_limits<size_t>::max();
+  encode.with_offsets = true;  // for special_mask
+  tokenizers::Encoding encoding;
+  PERGOLA_RETURN_IF_ERROR(EncodePrompted(text, options, encode, &encoding));
+  const std::vector<int32_t>& ids = encoding.ids;
+  PERGOLA_RETURN_IF_ERROR(CheckIds(ids));
+  const std::vector<uint8_t>& special = encoding.special_mask;
+  const auto head = std::find(special.begin(), special.end(), 0) - special.begin();
+  const auto size = static_cast<int64_t>(ids.size());
+  PreparedParts parts;
+  if (size <= limit || head == size) {  // the second: special tokens alone
+    parts.sequences.push_back({.ids = ids});
+    parts.tokens.push_back(std::max<int64_t>(size - head, 1));
+    if (size <= limit) return parts;
+    return InvalidArgumentError("the token limit is " + std::to_string(limit) +
+                                "; the special tokens alone are " + std::to_string(size));
+  }
+  const auto tail = std::find(special.rbegin(), special.rend(), 0) - special.rbegin();
+  const int64_t room = limit - head - tail;
+  if (room < 1) {
+    return InvalidArgumentError("the token limit is " + std::to_string(limit) +
+                                "; special tokens leave no room for text");
+  }
+  for (int64_t begin = head; begin < size - tail; begin += room) {
+    const int64_t end = std::min(begin + room, size - tail);
+    Sequence& part = parts.sequences.emplace_back();
+    part.ids.assign(ids.begin(), ids.begin() + head);
+    part.ids.insert(part.ids.end(), ids.begin() + begin, ids.begin() + end);
+    part.ids.insert(part.ids.end(), ids.end() - tail, ids.end());
+    parts.tokens.push_back(end - begin);
+  }
+  return parts;
 }
 
 Result<PreparedText> TextModel::PreparePair(std::string_view first, std::string_view second,

@@ -58,6 +58,12 @@ struct PreparedText {
   bool truncated = false;
 };
 
+// A text in as many sequences as it needs.
+struct PreparedParts {
+  std::vector<Sequence> sequences;
+  std::vector<int64_t> tokens;  // of each, special tokens left out: its weight in a mean
+};
+
 // Immutable and thread-safe.
 class TextModel {
  public:
@@ -69,6 +75,11 @@ class TextModel {
   // INVALID_ARGUMENT: too long without `truncate` ("input has at least 300 tokens, the limit is
   // 256"), unknown prompt, a token outside the embedding table, invalid UTF-8.
   Result<PreparedText> Prepare(std::string_view text, const PrepareOptions& options) const;
+
+  // As Prepare(), but a text that is too long is neither cut nor refused: its tokens, the prompt's
+  // before them, are dealt out in order to sequences that are full but for the last, each within
+  // the special tokens of a text of its own. Costs what tokenising the whole text costs.
+  Result<PreparedParts> PrepareParts(std::string_view text, const PrepareOptions& options) const;
 
   // Two texts to be read together by a cross-encoder. Too long: refused or, with `truncate`, cut
   // from the longer one first (with a template: from the right). `max_second_tokens`: the second
@@ -93,6 +104,10 @@ class TextModel {
  private:
   // The smaller of the model's and the request's limit.
   int64_t Limit(const PrepareOptions& options) const;
+  // `text` behind its prompt, tokenised; `encode` says how.
+  Status EncodePrompted(std::string_view text, const PrepareOptions& options,
+                        const tokenizers::EncodeOptions& encode,
+                        tokenizers::Encoding* encoding) const;
   // INVALID_ARGUMENT when the limit leaves room for nothing.
   Result<tokenizers::EncodeOptions> EncodeWithin(const PrepareOptions& options) const;
   // A pair in words of the template.

@@ -51,6 +51,34 @@ TEST_F(TextModelTest, RefusesLongTextsWithCountAndLimit) {
   EXPECT_TRUE(model.Prepare("a a a a a a", {}).ok());
 }
 
+TEST_F(TextModelTest, PartsAreFilledInOrderWithinTheirOwnSpecialTokens) {
+  const TextModel model = MakeModel({.max_tokens = 5, .prompts = {{"query", "b "}}});
+  const auto a = model.tokenizer().TokenToId("a");
+  const auto b = model.tokenizer().TokenToId("b");
+  auto parts = model.PrepareParts("a a a a b b b", {});
+  ASSERT_TRUE(parts.ok()) << parts.status().ToString();
+  ASSERT_EQ(parts->sequences.size(), 3u);
+  EXPECT_EQ(parts->sequences[0].ids, (std::vector<int32_t>{2, a, a, a, 3}));
+  EXPECT_EQ(parts->sequences[1].ids, (std::vector<int32_t>{2, a, b, b, 3}));
+  EXPECT_EQ(parts->sequences[2].ids, (std::vector<int32_t>{2, b, 3}));
+  EXPECT_EQ(parts->tokens, (std::vector<int64_t>{3, 3, 1}));
+  // The prompt stands before the whole text.
+  parts = model.PrepareParts("a a a", {.prompt_name = "query"});
+  ASSERT_TRUE(parts.ok());
+  ASSERT_EQ(parts->sequences.size(), 2u);
+  EXPECT_EQ(parts->sequences[0].ids, (std::vector<int32_t>{2, b, a, a, 3}));
+  // What fits is one part, as Prepare() makes it.
+  for (const std::string text : {"", "a b a"}) {
+    parts = model.PrepareParts(text, {});
+    ASSERT_TRUE(parts.ok());
+    ASSERT_EQ(parts->sequences.size(), 1u);
+    EXPECT_EQ(parts->sequences[0].ids, model.Prepare(text, {})->sequence.ids);
+    EXPECT_GE(parts->tokens[0], 1);
+  }
+  EXPECT_EQ(model.PrepareParts("a a", {.max_tokens = 2}).status().code(),
+            StatusCode::kInvalidArgument);
+}
+
 TEST_F(TextModelTest, CutsFromTheSideThatIsAskedFor) {
   const TextModel model = MakeModel({.max_tokens = 5});
   const auto whole = model.tokenizer().TokenToId("a");
