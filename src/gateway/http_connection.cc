@@ -284,10 +284,10 @@ awaitable<bool> HttpConnection::ServeOne() {
   current_.log.path = head.path;
   current_.log.peer = peer_;
   current_.log.request_id = RequestIdFor(head.header("x-request-id"));
-  current_.trace = std::make_shared<RequestTrace>(
-      service::ParseTraceParent(head.header("traceparent").value_or(""))
-          .value_or(service::TraceContext{}),
-      options().sample_traces);
+  auto trace = service::ParseTraceParent(head.header("traceparent").value_or(""));
+  if (trace) trace->state = service::TraceStateOf(head.header("tracestate").value_or(""));
+  current_.trace = std::make_shared<RequestTrace>(trace.value_or(service::TraceContext{}),
+                                                  options().sample_traces);
   current_.log.trace = current_.trace;
   bool go_on = false;
   if (next == Next::kRefuse) {

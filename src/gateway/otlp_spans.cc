@@ -50,7 +50,12 @@ void AppendSpan(const Span& span, std::string* out) {
   if (span.parent != service::SpanId{}) {
     out->append("\",\"parentSpanId\":\"").append(service::HexOf(span.parent));
   }
-  out->append("\",\"name\":");
+  out->push_back('"');
+  if (!span.context.state.empty()) {
+    out->append(",\"traceState\":");
+    AppendJsonString(span.context.state, out);
+  }
+  out->append(",\"name\":");
   AppendJsonString(span.name, out);
   out->append(",\"kind\":");
   AppendJsonInteger(static_cast<int64_t>(span.kind), out);

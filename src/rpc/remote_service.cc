@@ -106,6 +106,9 @@ void RemoteService::Submit(service::InferenceRequest request, service::Inference
   }
   if (request.trace.valid()) {
     call->context.AddMetadata("traceparent", service::FormatTraceParent(request.trace));
+    if (!request.trace.state.empty()) {
+      call->context.AddMetadata("tracestate", request.trace.state);
+    }
   }
   EncodeRequest(request, &call->request);
   call->cancel = std::move(request.cancel);

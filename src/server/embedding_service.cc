@@ -32,10 +32,14 @@ struct Caller {
 
 // The span that the call's metadata name; not valid if none.
 service::TraceContext TraceOf(const grpc::CallbackServerContext& call) {
-  const auto found = call.client_metadata().find("traceparent");
-  if (found == call.client_metadata().end()) return {};
-  return service::ParseTraceParent({found->second.data(), found->second.size()})
-      .value_or(service::TraceContext{});
+  const auto value_of = [&metadata = call.client_metadata()](const char* name) {
+    const auto found = metadata.find(name);
+    if (found == metadata.end()) return std::string_view();
+    return std::string_view(found->second.data(), found->second.size());
+  };
+  auto trace = service::ParseTraceParent(value_of("traceparent"));
+  if (trace) trace->state = service::TraceStateOf(value_of("tracestate"));
+  return trace.value_or(service::TraceContext{});
 }
 
 // `done` that also tells the observer, if there is one.

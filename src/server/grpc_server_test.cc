@@ -204,6 +204,7 @@ TEST_F(GrpcServerTest, TheSpanThatAsksTravelsWithTheCall) {
   InferenceRequest request;
   request.sequences.push_back({.ids = {1, 2, 3}});
   request.trace = service::BeginTrace(/*sampled=*/true);
+  request.trace.state = "rojo=1,congo=t61";
   const service::TraceContext asked = request.trace;
   std::promise<bool> answered;
   remote.Submit(std::move(request), [&](const Result<service::InferenceOutput>& output) {

@@ -1,5 +1,6 @@
 #include "service/trace_context.h"
 
+#include <algorithm>
 #include <random>
 #include <span>
 
@@ -68,6 +69,14 @@ std::optional<TraceContext> ParseTraceParent(std::string_view text) {
   }
   context.sampled = (flags[0] & 1) != 0;
   return context;
+}
+
+std::string TraceStateOf(std::string_view header) {
+  constexpr size_t kLongest = 512;
+  const bool right = header.size() <= kLongest &&
+                     std::all_of(header.begin(), header.end(),
+                                 [](char c) { return (c >= 0x20 && c < 0x7f) || c == '\t'; });
+  return right ? std::string(header) : std::string();
 }
 
 std::string FormatTraceParent(const TraceContext& context) {

@@ -21,12 +21,16 @@ struct TraceContext {
   TraceId trace_id = {};  // all zero: no trace
   SpanId span_id = {};
   bool sampled = false;  // somebody wants to see its spans
+  std::string state;     // of the header `tracestate`, passed on as it came; often empty
   bool valid() const { return trace_id != TraceId{} && span_id != SpanId{}; }
   friend bool operator==(const TraceContext&, const TraceContext&) = default;
 };
 
 // nullopt: not of that form, or an id of zeros. A version above 00 may have more behind the flags.
 std::optional<TraceContext> ParseTraceParent(std::string_view text);
+// Of the header `tracestate`: empty when it is too long to be passed on (512 bytes) or holds what
+// no header may. What stands in it is its vendors' business.
+std::string TraceStateOf(std::string_view header);
 std::string FormatTraceParent(const TraceContext& context);
 
 // Ids are random, not secret. Thread-safe.

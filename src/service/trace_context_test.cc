@@ -19,6 +19,15 @@ TEST(TraceContextTest, ReadsAndWritesTheHeader) {
   EXPECT_EQ(FormatTraceParent(*context), kExample);
 }
 
+TEST(TraceContextTest, TheStateIsPassedOnIfAHeaderMayHoldIt) {
+  EXPECT_EQ(TraceStateOf("rojo=00f067aa0ba902b7,congo=t61"), "rojo=00f067aa0ba902b7,congo=t61");
+  EXPECT_EQ(TraceStateOf("a=b\r\nx: y"), "");
+  EXPECT_EQ(TraceStateOf(std::string(513, 'a')), "");
+  TraceContext context = *ParseTraceParent(kExample);
+  context.state = "rojo=1";
+  EXPECT_EQ(ChildOf(context).state, "rojo=1");
+}
+
 TEST(TraceContextTest, TakesLaterVersionsWithMoreBehindTheFlags) {
   const std::string rest = std::string(kExample).substr(2);
   EXPECT_TRUE(ParseTraceParent("cc" + rest + "-what-the-future-brings"));

@@ -82,7 +82,7 @@ class TraceTest(unittest.TestCase):
 
     def test_spans_of_both_tiers_hang_together(self):
         tested = self.start()
-        self.ask(tested.gateway.url, traceparent=f"00-{TRACE}-{SPAN}-01")
+        self.ask(tested.gateway.url, traceparent=f"00-{TRACE}-{SPAN}-01", tracestate="rojo=1,congo=t61")
         wanted = {("pergola-gateway", name) for name in
                   ("POST /v1/embeddings", "tokenise", "queue", "compute", "render")}
         wanted |= {("pergola-server", name) for name in
@@ -92,6 +92,7 @@ class TraceTest(unittest.TestCase):
         spans = {(span["service"], span["name"]): span for span in self.collector.of(TRACE)}
         request = spans["pergola-gateway", "POST /v1/embeddings"]
         self.assertEqual(request["parentSpanId"], SPAN)
+        self.assertEqual({span.get("traceState") for span in spans.values()}, {"rojo=1,congo=t61"})
         for (service, name), span in spans.items():
             begin, end = int(span["startTimeUnixNano"]), int(span["endTimeUnixNano"])
             self.assertLessEqual(begin, end)
