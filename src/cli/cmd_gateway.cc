@@ -1,7 +1,9 @@
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,12 +31,26 @@ struct GatewayFlags {
   double stall_timeout_s = 15;
   double dns_refresh_s = 5;
   int64_t hedge_after_ms = 0;
+  std::string hedge = "off";
   std::string backend_ca_file;
   std::string backend_api_key_file;
   double drain_timeout_s = 30;
 };
 
 void AddFlags(CLI::App& command, GatewayFlags& flags);
+
+// Of "p95" 0.95, of "off" 0; nullopt for anything else.
+std::optional<double> HedgeQuantile(const std::string& text) {
+  if (text == "off") return 0;
+  double percent = 0;
+  const char* const end = text.data() + text.size();
+  if (!text.starts_with('p')) return std::nullopt;
+  const auto [rest, error] = std::from_chars(text.data() + 1, end, percent);
+  if (error != std::errc() || rest != end || !(percent >= 50 && percent <= 99.9)) {
+    return std::nullopt;
+  }
+  return percent / 100;
+}
 
 Status ReadBackendCredentials(const GatewayFlags& flags, rpc::RemoteServiceOptions* remote) {
   if (!flags.backend_ca_file.empty()) {
@@ -58,8 +74,9 @@ Result<std::unique_ptr<GatewayModels>> OpenGatewayModels(
   options.replicas = flags.replicas;
   options.replicas.stall_timeout = Seconds(flags.stall_timeout_s);
   options.replicas.hedge_after = std::chrono::milliseconds(flags.hedge_after_ms);
+  options.replicas.hedge_quantile = HedgeQuantile(flags.hedge).value_or(0);
   options.replicas.max_promised_bytes = flags.max_promised_mib << 20;
-  options.cache = {RowCacheBytes(flags.cache_mib), flags.cache_mib > 0};
+  options.cache = {static_cast<size_t>(flags.cache_mib) << 20, flags.cache_mib > 0};
   PERGOLA_RETURN_IF_ERROR(ReadBackendCredentials(flags, &options.remote));
   options.metrics = std::move(metrics);
   return GatewayModels::Open(std::move(options));
@@ -91,7 +108,8 @@ class GatewayRoutes {
  private:
   Status InstallWith(const GatewayFlags& flags) {
     PERGOLA_ASSIGN_OR_RETURN(auto served, OfferModels(models_.Served(), flags.text));
-    front_.routes->Install(MakeRoutes(flags.http, std::move(served), front_.metrics));
+    front_.routes->Install(
+        MakeRoutes(flags.http, flags.cache_mib, std::move(served), front_.metrics));
     return OkStatus();
   }
 
@@ -170,6 +188,19 @@ void AddBackendFlags(CLI::App& command, GatewayFlags& flags) {
                   "Milliseconds after which a request is also sent to another backend, the first\n"
                   "answer counts (0: never)")
       ->check(CLI::Range(int64_t{0}, int64_t{86'400'000}))
+      ->capture_default_str();
+  const CLI::Validator quantile(
+      [](std::string& text) {
+        return HedgeQuantile(text) ? std::string()
+                                   : "'" + text + "' is neither off nor p50 to p99.9";
+      },
+      "");
+  command
+      .add_option(
+          "--hedge", flags.hedge,
+          "off, or p95: the same after that percentile of the latencies of late, by size of\n"
+          "the request; until it is known --hedge-after-ms counts")
+      ->check(quantile)
       ->capture_default_str();
   command
       .add_option("--piece-tokens", flags.replicas.pieces.tokens,

@@ -26,7 +26,8 @@ Status InstallRoutes(const std::vector<std::unique_ptr<api::ServedModel>>& model
                      const ServeFlags& flags, HttpFront& front) {
   PERGOLA_ASSIGN_OR_RETURN(auto served,
                            OfferModels(Offered<gateway::ServedModel>(models), flags.compute.text));
-  front.routes->Install(MakeRoutes(flags.http, std::move(served), front.metrics));
+  front.routes->Install(
+      MakeRoutes(flags.http, flags.compute.engine.cache_mib, std::move(served), front.metrics));
   return OkStatus();
 }
 

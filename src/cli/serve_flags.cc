@@ -102,8 +102,6 @@ milliseconds Seconds(double seconds) {
   return duration_cast<milliseconds>(std::chrono::duration<double>(seconds));
 }
 
-size_t RowCacheBytes(int64_t cache_mib) { return static_cast<size_t>(cache_mib) << 20; }
-
 api::ServedModelOptions ServedOptions(const EngineFlags& engine) {
   api::ServedModelOptions options;
   options.model.ops.num_threads = engine.threads;
@@ -114,7 +112,7 @@ api::ServedModelOptions ServedOptions(const EngineFlags& engine) {
   if (const char* lookahead = std::getenv("PERGOLA_BATCH_LOOKAHEAD")) {
     options.scheduler.batching.lookahead = std::max(0L, std::strtol(lookahead, nullptr, 10));
   }
-  options.scheduler.cache_bytes = RowCacheBytes(engine.cache_mib);
+  options.scheduler.cache_bytes = static_cast<size_t>(engine.cache_mib) << 20;
   options.scheduler.single_flight = engine.cache_mib > 0;
   options.cache_file = engine.cache_file;
   options.cache_file_bytes = engine.cache_file_mib << 20;
@@ -236,7 +234,10 @@ void AddHttpFlags(CLI::App& command, HttpFlags& flags) {
 }
 
 void AddCacheFlag(CLI::App& command, int64_t& cache_mib) {
-  command.add_option("--cache-mib", cache_mib, "Memory for finished rows (0: no cache)")
+  command
+      .add_option("--cache-mib", cache_mib,
+                  "Memory for finished rows, and a quarter as much for answers to\n"
+                  "requests that come again (0: no cache)")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
       ->capture_default_str();
 }

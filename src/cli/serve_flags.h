@@ -85,9 +85,6 @@ using SetAgain = std::function<Status(CLI::App& app)>;
 void CompleteServing(CLI::App& command, Run* run,
                      std::function<int(const SetAgain& set_again)> serve);
 
-// What of --cache-mib is for rows.
-size_t RowCacheBytes(int64_t cache_mib);
-
 api::ServedModelOptions ServedOptions(const EngineFlags& engine);
 text::TextSettings SettingsOf(const TextFlags& flags);
 

@@ -119,13 +119,14 @@ void AddSources(const std::vector<std::unique_ptr<api::ServedModel>>& models,
   }
 }
 
-std::unique_ptr<gateway::Routes> MakeRoutes(const HttpFlags& flags,
+std::unique_ptr<gateway::Routes> MakeRoutes(const HttpFlags& flags, int64_t cache_mib,
                                             std::vector<gateway::ServedModel> models,
                                             std::shared_ptr<gateway::Metrics> metrics) {
   gateway::RoutesOptions options = flags.routes;
   options.max_body_bytes = flags.server.max_body_bytes;
   options.open_metrics = flags.server.open_metrics;
   options.open_docs = flags.server.open_docs;
+  options.answer_cache_bytes = static_cast<size_t>(cache_mib) << 18;  // a quarter
   options.default_timeout = Seconds(flags.request_timeout_s);
   options.metrics = std::move(metrics);
   options.models = std::move(models);

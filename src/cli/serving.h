@@ -63,8 +63,8 @@ std::vector<T> Offered(const std::vector<std::unique_ptr<api::ServedModel>>& mod
 void AddSources(const std::vector<std::unique_ptr<api::ServedModel>>& models,
                 gateway::Metrics* metrics);
 
-// Routes of `models` as `flags` want them.
-std::unique_ptr<gateway::Routes> MakeRoutes(const HttpFlags& flags,
+// Routes of `models` as `flags` want them. `cache_mib`: of --cache-mib.
+std::unique_ptr<gateway::Routes> MakeRoutes(const HttpFlags& flags, int64_t cache_mib,
                                             std::vector<gateway::ServedModel> models,
                                             std::shared_ptr<gateway::Metrics> metrics);
 // Sends spans to the collector at `endpoint`, "http://127.0.0.1:4318".

@@ -146,6 +146,9 @@ struct EmbedAnswer {
     int64_t row = 0;
   };
   std::vector<Place> embeddings;
+  // Each of them as AppendRow writes it in JSON numbers; null: not written yet. Second owner: a
+  // cache.
+  std::shared_ptr<const std::vector<std::string>> rendered;
   size_t sequences = 0;  // asked of the service
   // Tokens of the sequences that each input became, where one may become several (average_long);
   // `outputs` has their mean. Empty: a sequence per input.

@@ -57,6 +57,10 @@ TokenSpan EmbedAnswer::token_rows(size_t sequence) const {
 }
 
 void EmbedAnswer::AppendRow(size_t index, const NumberFormat& format, std::string* out) const {
+  if (rendered != nullptr && format.type == NumberType::kFloat && !format.base64) {
+    out->append((*rendered)[index]);
+    return;
+  }
   const Place place = embeddings[index];
   const service::Rows& source = rows(place.sequence);
   const service::Int8Rule int8_rule = served->info.int8_rule;

@@ -12,29 +12,6 @@
 namespace pergola::gateway {
 namespace {
 
-// Unique within and across processes, as a UUID looks. Not a secret.
-std::string MakeId() {
-  static const uint64_t process_seed = [] {
-    std::random_device device;
-    return uint64_t{device()} << 32 | device();
-  }();
-  static std::atomic<uint64_t> counter{0};
-  const uint64_t number = counter.fetch_add(1, std::memory_order_relaxed);
-  // splitmix64: a bijection of the counter, so ids of a process never repeat.
-  uint64_t mixed = process_seed + (number + 1) * 0x9E3779B97F4A7C15ull;
-  mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9ull;
-  mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBull;
-  mixed ^= mixed >> 31;
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string id;
-  for (int digit = 0; digit < 32; ++digit) {
-    if (digit == 8 || digit == 12 || digit == 16 || digit == 20) id.push_back('-');
-    const uint64_t half = digit < 16 ? process_seed : mixed;
-    id.push_back(digit == 12 ? '4' : digit == 16 ? 'a' : kHex[half >> (60 - digit % 16 * 4) & 15]);
-  }
-  return id;
-}
-
 std::string JoinNumbers(const std::vector<int64_t>& numbers) {
   std::string out;
   for (const int64_t number : numbers) {
@@ -313,6 +290,29 @@ MaybeFailure Tokenise(const ServedModel& model, EmbedCall& call, const GivenUp& 
 
 }  // namespace
 
+// Unique within and across processes, as a UUID looks. Not a secret.
+std::string MakeAnswerId() {
+  static const uint64_t process_seed = [] {
+    std::random_device device;
+    return uint64_t{device()} << 32 | device();
+  }();
+  static std::atomic<uint64_t> counter{0};
+  const uint64_t number = counter.fetch_add(1, std::memory_order_relaxed);
+  // splitmix64: a bijection of the counter, so ids of a process never repeat.
+  uint64_t mixed = process_seed + (number + 1) * 0x9E3779B97F4A7C15ull;
+  mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9ull;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBull;
+  mixed ^= mixed >> 31;
+  constexpr char kHex[] = "0123456789abcdef";
+  std::string id;
+  for (int digit = 0; digit < 32; ++digit) {
+    if (digit == 8 || digit == 12 || digit == 16 || digit == 20) id.push_back('-');
+    const uint64_t half = digit < 16 ? process_seed : mixed;
+    id.push_back(digit == 12 ? '4' : digit == 16 ? 'a' : kHex[half >> (60 - digit % 16 * 4) & 15]);
+  }
+  return id;
+}
+
 MaybeFailure ResolveModel(const RoutesOptions& options, std::string_view name, bool exact,
                           const ServedModel** model) {
   *model = &options.models.front();
@@ -368,7 +368,7 @@ MaybeFailure PrepareEmbed(const RoutesOptions& options, EmbedCall call, const Gi
   prepared->request.model = model.info.id;
   prepared->request.outputs = {answer.kind};
   answer.model = call.model.empty() ? model.info.id : call.model;
-  answer.id = MakeId();
+  answer.id = MakeAnswerId();
   answer.normalise = call.normalise.value_or(model.info.normalises);
   answer.call = std::move(call);
   return std::nullopt;

@@ -34,6 +34,9 @@ struct PreparedEmbed {
 MaybeFailure PrepareEmbed(const RoutesOptions& options, EmbedCall call, const GivenUp& given_up,
                           PreparedEmbed* prepared);
 
+// A new EmbedAnswer::id. Thread-safe.
+std::string MakeAnswerId();
+
 // Puts the rows into the answer. INTERNAL when the service broke its promise or a number is not
 // finite.
 Status TakeRows(service::InferenceOutput output, EmbedAnswer* answer);

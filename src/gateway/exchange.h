@@ -6,7 +6,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "gateway/deadline_timer.h"
 #include "gateway/dialect.h"
@@ -52,6 +54,10 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   service::Clock::time_point deadline() const { return request_.deadline; }
   bool expired() const { return service::Clock::now() >= deadline(); }
 
+  // The body, set aside to be found again with its answer; empty: it is not.
+  void set_repeated_body(std::string body) { repeated_body_ = std::move(body); }
+  std::string take_repeated_body() { return std::exchange(repeated_body_, {}); }
+
   // When its work began, if it has.
   void NoteWork() { work_began_ = service::Clock::now(); }
   service::Clock::time_point work_began() const { return work_began_; }
@@ -83,6 +89,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   HttpRespond respond_;
   const Route* route_;
   service::Clock::time_point work_began_;  // of whoever works on it
+  std::string repeated_body_;              // likewise
   std::atomic<Envelope> envelope_;
   std::mutex mutex_;  // guards what follows
   std::optional<DeadlineTimer::Ticket> ticket_;

@@ -119,6 +119,8 @@ struct Metrics::State {
   Counter& truncated =
       Single("pergola_truncated_inputs_total", "Inputs that were cut to the limit");
   Counter& cache_hits = Single("pergola_cached_inputs_total", "Inputs answered from the cache");
+  Counter& repeated =
+      Single("pergola_repeated_answers_total", "Requests answered as one before, by their body");
 
   // Family::Add looks a label set up under a lock and hashes strings; routes are few, so keep them.
   using RequestKey = std::tuple<std::string, std::string, int>;
@@ -177,6 +179,8 @@ void Metrics::CountTokens(int64_t tokens, int64_t inputs, int64_t truncated, int
   if (truncated > 0) state_->truncated.Increment(static_cast<double>(truncated));
   if (cache_hits > 0) state_->cache_hits.Increment(static_cast<double>(cache_hits));
 }
+
+void Metrics::CountRepeated() { state_->repeated.Increment(); }
 
 void Metrics::CountLimited(std::string_view limit) {
   state_->limited.Add({{"limit", std::string(limit)}}).Increment();

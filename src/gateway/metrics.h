@@ -38,6 +38,9 @@ class Metrics {
   // answered.
   void CountTokens(int64_t tokens, int64_t inputs, int64_t truncated, int64_t cache_hits);
 
+  // A request answered as one before, by its body alone.
+  void CountRepeated();
+
   // A request refused because its key is at a limit: "requests", "tokens" or "concurrent".
   void CountLimited(std::string_view limit);
 

@@ -33,6 +33,7 @@ ReplicaSet::State::State(ModelInfo info, std::vector<Replica> replicas,
     : info_(std::move(info)),
       options_(options),
       promised_(options.max_promised_bytes),
+      latencies_(options.hedge_quantile),
       random_(static_cast<std::minstd_rand::result_type>(options.seed)),
       retry_budget_(options.retry_burst),
       hedge_budget_(options.hedge_burst) {
@@ -174,15 +175,16 @@ void ReplicaSet::State::Begin(AttemptPtr attempt, Member* member, Later* later) 
   attempt->member = member;
   attempt->generation = member->generation;
   attempt->began = Clock::now();
+  if (!attempt->hedge) attempt->first_began = attempt->began;
   member->outstanding_tokens += attempt->tokens;
   member->open.insert(attempt);
   ++member->requests;
   ++member->calls;
   ++calls_;
   job.pieces[attempt->piece].open.push_back(attempt);
-  if (options_.hedge_after.count() > 0 && !attempt->hedge) {
-    if (hedge_due_.empty()) changed_.notify_all();
-    hedge_due_.emplace_back(attempt->began + options_.hedge_after, attempt);
+  if (const auto delay = HedgeDelay(*attempt)) {
+    const auto due = hedge_due_.emplace(attempt->began + *delay, attempt);
+    if (due == hedge_due_.begin()) changed_.notify_all();
   }
   later->send.push_back(std::move(attempt));
 }
@@ -202,6 +204,11 @@ void ReplicaSet::State::Take(const Attempt& attempt, InferenceOutput output, Lat
   retry_budget_ = std::min(options_.retry_burst, retry_budget_ + options_.retry_share);
   hedge_budget_ = std::min(options_.hedge_burst, hedge_budget_ + options_.hedge_share);
   if (attempt.hedge) ++hedges_won_;
+  // Of a hedge too: without, the slow ones that it saves would leave the quantile, and it would
+  // sink and sink.
+  if (options_.hedge_quantile > 0) {
+    latencies_.Add(attempt.tokens, Clock::now() - attempt.first_began);
+  }
   const size_t first = job.cuts[attempt.piece];
   const size_t count = job.cuts[attempt.piece + 1] - first;
   if (job.status.ok() && output.sequences.size() != count) {
@@ -267,6 +274,7 @@ void ReplicaSet::State::Hedge(const Attempt& slow, Clock::time_point now, Later*
   attempt->job = slow.job;
   attempt->piece = slow.piece;
   attempt->hedge = true;
+  attempt->first_began = slow.began;
   attempt->tried = slow.tried;
   attempt->tried.push_back(slow.member->id);
   Member* const member = Choose(attempt->tried);

@@ -16,8 +16,8 @@
 // go elsewhere. It is probed with forward passes of two tokens, less and less often, and comes back
 // with the first that succeeds. With none left requests fail at once with UNAVAILABLE.
 //
-// Hedging (off unless `hedge_after` is set): see the option. It costs work twice, so a budget of
-// its own bounds it.
+// Hedging (off unless `hedge_after` or `hedge_quantile` is set): see the options. It costs work
+// twice, so a budget of its own bounds it.
 //
 // Which replica computes changes no bit as long as all have one numeric class.
 #pragma once
@@ -45,6 +45,9 @@ struct ReplicaSetOptions {
   // What is not answered after so long is also asked of another replica; the first answer counts
   // and the other is cancelled. 0: never. Hedges per answered request in the long run, and at once.
   std::chrono::milliseconds hedge_after{0};
+  // The same after this quantile (0.95) of the latencies of late, by size of the request, from when
+  // there are enough of them (latency_quantile.h); until then hedge_after counts. 0: never.
+  double hedge_quantile = 0;
   double hedge_share = 0.05;
   double hedge_burst = 100;
   std::chrono::milliseconds stall_timeout{15000};

@@ -3,9 +3,10 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "gateway/latency_quantile.h"
 #include "gateway/replica_set.h"
 #include "service/promised_bytes.h"
 
@@ -64,6 +66,7 @@ class ReplicaSet::State : public std::enable_shared_from_this<State> {
     int64_t tokens = 0;
     uint64_t generation = 0;  // of the member, when it began
     TimePoint began;
+    TimePoint first_began;  // of a hedge: when the slow one did
     bool hedge = false;
     bool settled = false;  // answered, or given up
     // Second owner: the replica's service.
@@ -117,6 +120,8 @@ class ReplicaSet::State : public std::enable_shared_from_this<State> {
   bool Retry(const Attempt& failed, Later* later);
   // Asks another member too, if that is worth it and the budget allows.
   void Hedge(const Attempt& slow, TimePoint now, Later* later);
+  // After what time the attempt is hedged; nullopt: never.
+  std::optional<service::Clock::duration> HedgeDelay(const Attempt& attempt) const;
   void HedgeDue(TimePoint now, Later* later);
   void FinishPiece(const std::shared_ptr<Job>& job, size_t piece, Later* later);
   void Eject(Member* member);
@@ -137,7 +142,8 @@ class ReplicaSet::State : public std::enable_shared_from_this<State> {
   // No replicas any more, but with open calls. They end on the watcher's thread: on one of a
   // service's own its end would wait for itself.
   Members leaving_;
-  std::deque<std::pair<TimePoint, std::weak_ptr<Attempt>>> hedge_due_;  // by time
+  LatencyQuantile latencies_;
+  std::multimap<TimePoint, std::weak_ptr<Attempt>> hedge_due_;
   std::minstd_rand random_;
   double retry_budget_;
   double hedge_budget_;

@@ -434,6 +434,22 @@ TEST_F(HedgeTest, TheBudgetEndsHedges) {
   for (auto& answer : answers) EXPECT_TRUE(answer.get().ok());
 }
 
+TEST_F(HedgeTest, AQuantileOfWhatIsUsualHedgesWithoutAFixedTime) {
+  ReplicaSetOptions options;
+  options.hedge_quantile = 0.95;
+  Start(2, options);
+  // Nothing is usual yet: whatever is kept waits.
+  auto early = HeldBy(0);
+  EXPECT_EQ(early.wait_for(milliseconds(20)), std::future_status::timeout);
+  EXPECT_EQ(Metric("pergola_hedges_total"), 0);
+  fakes_[0]->Release();
+  EXPECT_TRUE(early.get().ok());
+  for (int i = 0; i < 40; ++i) EXPECT_TRUE(Submit(List({i})).get().ok());
+  auto slow = HeldBy(0);
+  ASSERT_TRUE(slow.get().ok()) << "answered by the other";
+  EXPECT_GE(Metric("pergola_hedges_total"), 1);
+}
+
 class SetReplicasTest : public ReplicaSetTest {
  protected:
   // The replicas of these numbers and no others.

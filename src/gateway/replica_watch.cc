@@ -82,10 +82,19 @@ void ReplicaSet::State::EjectStalled(Clock::time_point now, Later* later) {
   }
 }
 
+std::optional<Clock::duration> ReplicaSet::State::HedgeDelay(const Attempt& attempt) const {
+  if (attempt.hedge) return std::nullopt;
+  if (options_.hedge_quantile > 0) {
+    if (const auto usual = latencies_.Get(attempt.tokens)) return *usual;
+  }
+  if (options_.hedge_after.count() > 0) return options_.hedge_after;
+  return std::nullopt;
+}
+
 void ReplicaSet::State::HedgeDue(Clock::time_point now, Later* later) {
-  while (!hedge_due_.empty() && hedge_due_.front().first <= now) {
-    const AttemptPtr slow = hedge_due_.front().second.lock();
-    hedge_due_.pop_front();
+  while (!hedge_due_.empty() && hedge_due_.begin()->first <= now) {
+    const AttemptPtr slow = hedge_due_.begin()->second.lock();
+    hedge_due_.erase(hedge_due_.begin());
     if (slow != nullptr) Hedge(*slow, now, later);
   }
 }
@@ -93,7 +102,7 @@ void ReplicaSet::State::HedgeDue(Clock::time_point now, Later* later) {
 Clock::time_point ReplicaSet::State::NextWake(Clock::time_point now, std::vector<Member*>* probe) {
   Clock::time_point wake =
       now + std::min<Clock::duration>(std::chrono::seconds(1), options_.stall_timeout / 8);
-  if (!hedge_due_.empty()) wake = std::min(wake, hedge_due_.front().first);
+  if (!hedge_due_.empty()) wake = std::min(wake, hedge_due_.begin()->first);
   for (const auto& member : members_) {
     if (member->healthy || member->probing) continue;
     if (member->next_probe <= now) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "gateway/answer_cache.h"
 #include "gateway/describe.h"
 #include "gateway/docs_page.h"
 #include "gateway/embed_path.h"
@@ -74,7 +75,10 @@ MaybeFailure NobodyWaits(Exchange& exchange) {
 
 struct Routes::State {
   explicit State(RoutesOptions given)
-      : options(std::move(given)), readiness(&options.models), pool(options.num_workers) {
+      : options(std::move(given)),
+        answers(options.answer_cache_bytes),
+        readiness(&options.models),
+        pool(options.num_workers) {
     if (options.metrics == nullptr) options.metrics = std::make_shared<Metrics>();
     openapi = DescribeOpenApi(options.version);
     docs = DocsPage();
@@ -82,6 +86,10 @@ struct Routes::State {
 
   void AnswerGet(const ExchangePtr& exchange);
   void AnswerPost(const ExchangePtr& exchange);
+  // Answers a body as before, if it can.
+  bool AnswerAgain(const ExchangePtr& exchange);
+  // Counts a request's tokens; false: it is answered with its key's limit.
+  bool TakeTokens(const ExchangePtr& exchange, int64_t tokens);
   void Run(const ExchangePtr& exchange);
   void Dispatch(const ExchangePtr& exchange, const JsonValue& body);
   void AnswerEmbed(const ExchangePtr& exchange, ParseEmbed parse, const JsonValue& body);
@@ -94,6 +102,7 @@ struct Routes::State {
   RoutesOptions options;
   std::string openapi;
   std::string docs;
+  AnswerCache answers;
   InFlight in_flight;
   Readiness readiness;
   DeadlineTimer timer;
@@ -153,10 +162,43 @@ void Routes::State::AnswerPost(const ExchangePtr& exchange) {
     }
     exchange->HoldKey(key);
   }
+  if (AnswerAgain(exchange)) return;
   if (request.body.size() <= static_cast<size_t>(options.inline_body_bytes)) {
     return Run(exchange);
   }
   pool.Post([this, exchange] { Run(exchange); });
+}
+
+bool Routes::State::AnswerAgain(const ExchangePtr& exchange) {
+  const std::string& body = exchange->request().body;
+  const auto known = answers.Get(exchange->route(), body);
+  if (known == nullptr) {
+    if (answers.ComesAgain(exchange->route(), body)) exchange->set_repeated_body(body);
+    return false;
+  }
+  exchange->set_envelope(known->call.envelope);
+  if (!TakeTokens(exchange, known->tokens)) return true;
+  const auto inputs = static_cast<int64_t>(known->sequences);
+  options.metrics->CountTokens(known->tokens, inputs, known->truncated, inputs);
+  options.metrics->CountRepeated();
+  if (const auto& trace = exchange->request().trace) trace->set_tokens(known->tokens);
+  auto answer = std::make_shared<EmbedAnswer>(*known);
+  answer->id = MakeAnswerId();
+  answer->total_time = Clock::now() - exchange->request().received;
+  std::vector<HttpHeader> headers = AnswerHeaders(*answer, {});
+  const RenderEmbed render = answer->call.render;
+  exchange->SendParts(render(std::move(answer)), std::move(headers));
+  return true;
+}
+
+bool Routes::State::TakeTokens(const ExchangePtr& exchange, int64_t tokens) {
+  const auto& usage = exchange->request().key_usage;
+  if (usage == nullptr) return true;
+  std::optional<LimitRefusal> refusal = usage->TakeTokens(tokens, Clock::now());
+  if (!refusal) return true;
+  options.metrics->CountLimited(refusal->limit);
+  exchange->Fail(KeyLimited(std::move(*refusal)));
+  return false;
 }
 
 // The part of a request that works: parsing, tokenising.
@@ -234,12 +276,7 @@ void Routes::State::AnswerShow(const ExchangePtr& exchange, const JsonValue& bod
 
 void Routes::State::Submit(const ExchangePtr& exchange, PreparedEmbed prepared) {
   if (exchange->expired()) return exchange->Fail(DeadlinePassed());
-  if (const auto& usage = exchange->request().key_usage) {
-    if (auto refusal = usage->TakeTokens(prepared.answer->tokens, Clock::now())) {
-      options.metrics->CountLimited(refusal->limit);
-      return exchange->Fail(KeyLimited(std::move(*refusal)));
-    }
-  }
+  if (!TakeTokens(exchange, prepared.answer->tokens)) return;
   prepared.request.deadline = exchange->deadline();
   const int key = exchange->request().api_key;
   if (key >= 0) prepared.request.tenant = std::to_string(key);
@@ -272,11 +309,17 @@ void Routes::State::Complete(const ExchangePtr& exchange, const ServedModel* mod
   for (const auto& sequence : output->sequences) {
     values += sequence == nullptr ? 0 : static_cast<int64_t>(sequence->values());
   }
-  auto render = [exchange, answer = std::move(answer), output = std::move(*output)]() mutable {
+  auto render = [this, exchange, answer = std::move(answer),
+                 output = std::move(*output)]() mutable {
     answer->total_time = Clock::now() - exchange->request().received;
     std::vector<HttpHeader> headers = AnswerHeaders(*answer, output);
     if (const Status status = TakeRows(std::move(output), answer.get()); !status.ok()) {
       return exchange->Fail({status, "", "", false});
+    }
+    std::string body = exchange->take_repeated_body();
+    if (!body.empty() && !answer->served->info.rows_identity.empty() &&
+        AnswerCache::IsKept(*answer)) {
+      answers.Put(exchange->route(), std::move(body), answer.get());
     }
     const RenderEmbed render_embed = answer->call.render;
     exchange->SendParts(render_embed(std::move(answer)), std::move(headers));

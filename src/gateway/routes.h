@@ -51,6 +51,9 @@ struct RoutesOptions {
   int64_t inline_body_bytes = 2048;
   int64_t inline_answer_values = 8192;
 
+  // For answers to bodies that come again (answer_cache.h), of models whose rows_identity is known.
+  size_t answer_cache_bytes = 0;
+
   // Second owner: the server's observer, which counts requests in it. Made when null.
   std::shared_ptr<Metrics> metrics;
 };

@@ -6,6 +6,7 @@
 #include <future>
 #include <limits>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -422,6 +423,96 @@ TEST_F(RoutesTest, ErrorsNeverEchoMuchOfTheRequest) {
   }
   EXPECT_LT(Get(routes, "/v1/models/" + text).body.size(), 500u);
   EXPECT_LT(Get(routes, "/" + text).body.size(), 500u);
+}
+
+// Bodies that come again.
+class RepeatedBodyTest : public RoutesTest {
+ protected:
+  RoutesOptions Options() {
+    RoutesOptions options = RoutesTest::Options();
+    options.models[0].info.rows_identity = "one";
+    options.answer_cache_bytes = size_t{1} << 20;
+    model_.service->set_intercept([this](service::InferenceRequest&, service::InferenceCallback&) {
+      ++computed_;
+      return false;
+    });
+    return options;
+  }
+  static std::string Repeated(Routes& routes) {
+    const std::string text = routes.metrics().Render();
+    const size_t at = text.find("\npergola_repeated_answers_total ");
+    return text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+  }
+
+  int computed_ = 0;
+};
+
+TEST_F(RepeatedBodyTest, IsAnsweredFromTheThirdTimeOnWithTheSameBytes) {
+  Routes routes(Options());
+  const std::string first = Post(routes, "/v1/embeddings", kOneText).body;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Post(routes, "/v1/embeddings", kOneText).body, first);
+  EXPECT_EQ(computed_, 2);
+  EXPECT_EQ(Repeated(routes), "pergola_repeated_answers_total 2");
+  EXPECT_NE(routes.metrics().Render().find("\npergola_cached_inputs_total 2"), std::string::npos);
+  Post(routes, "/v1/embeddings", R"({"model":"m","input":"hello "})");
+  EXPECT_EQ(computed_, 3) << "another body";
+  for (int i = 0; i < 4; ++i) Post(routes, "/embed", R"({"inputs":"hello"})");
+  EXPECT_EQ(computed_, 5) << "another route";
+}
+
+TEST_F(RepeatedBodyTest, IdAndDurationAreFresh) {
+  Routes routes(Options());
+  const auto ask = [&](const std::string& path, const std::string& body, const std::string& field) {
+    std::set<std::string> values;
+    std::set<std::string> rest;
+    for (int i = 0; i < 5; ++i) {
+      std::string answer = Post(routes, path, body).body;
+      const size_t begin = answer.find("\"" + field + "\":") + field.size() + 3;
+      const size_t end = answer.find_first_of(",}", begin);
+      values.insert(answer.substr(begin, end - begin));
+      rest.insert(answer.erase(begin, end - begin));
+    }
+    EXPECT_EQ(rest.size(), 1u) << *rest.begin();
+    return values.size();
+  };
+  EXPECT_EQ(ask("/v2/embed",
+                R"({"model":"m","texts":["a"],"input_type":"search_query",)"
+                R"("embedding_types":["float"]})",
+                "id"),
+            5u);
+  EXPECT_GT(ask("/api/embed", R"({"model":"m","input":"hello"})", "total_duration"), 1u);
+  EXPECT_EQ(Repeated(routes), "pergola_repeated_answers_total 6");
+}
+
+TEST_F(RepeatedBodyTest, OnlyGoodAnswersInJsonNumbersAreKept) {
+  Routes routes(Options());
+  for (const char* body : {R"({"model":"m","input":"hello","encoding_format":"base64"})",
+                           R"({"model":"m","input":[]})", R"({"model":"m"})"}) {
+    for (int i = 0; i < 4; ++i) Post(routes, "/v1/embeddings", body);
+  }
+  FailWith(UnavailableError("gone"));
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(Post(routes, "/v1/embeddings", kOneText).status, 503);
+  EXPECT_EQ(Repeated(routes), "pergola_repeated_answers_total 0");
+}
+
+TEST_F(RepeatedBodyTest, NothingIsKeptWhileTheRowsMayChange) {
+  RoutesOptions options = Options();
+  options.models[0].info.rows_identity.clear();
+  Routes routes(std::move(options));
+  for (int i = 0; i < 4; ++i) Post(routes, "/v1/embeddings", kOneText);
+  EXPECT_EQ(computed_, 4);
+}
+
+TEST_F(RepeatedBodyTest, KeysPayForItAsForAnyOther) {
+  Routes routes(Options());
+  const auto key = std::make_shared<KeyUsage>(KeyLimits{.tokens_per_minute = 14}, Clock::now());
+  std::vector<int> statuses;
+  for (int i = 0; i < 6; ++i) {
+    statuses.push_back(
+        Ask(routes, {.path = "/v1/embeddings", .body = kOneText, .key_usage = key}).status);
+  }
+  EXPECT_EQ(statuses, (std::vector<int>{200, 200, 200, 200, 429, 429}));
+  EXPECT_EQ(key->in_work(), 0);
 }
 
 // The limits of a key, in the form of the dialect.
