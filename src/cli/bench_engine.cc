@@ -1,8 +1,6 @@
 #include "cli/bench_engine.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <span>
@@ -12,22 +10,13 @@
 #include "core/sequence.h"
 #include "engine/local_runner.h"
 #include "engine/model.h"
+#include "service/scores.h"
 
 namespace pergola::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using Rows = std::vector<std::vector<float>>;
-
-constexpr std::array<std::string_view, 64> kWords = {
-    "river",  "engine",  "morning", "paper",   "green",  "signal",  "carry",    "winter",
-    "garden", "simple",  "measure", "copper",  "light",  "between", "question", "harbour",
-    "water",  "machine", "letter",  "quiet",   "circle", "number",  "forest",   "answer",
-    "window", "market",  "silver",  "travel",  "animal", "history", "kitchen",  "library",
-    "stone",  "music",   "doctor",  "yellow",  "bridge", "village", "ocean",    "theory",
-    "summer", "picture", "moment",  "distant", "corner", "weather", "language", "island",
-    "north",  "hammer",  "orange",  "pattern", "nature", "family",  "teacher",  "mirror",
-    "cloud",  "station", "planet",  "pocket",  "record", "leather", "journey",  "engineer"};
 
 // Least cosine to the reference kernels on the same weights: quantised activations cost digits,
 // f32 ones none (docs/numerics.md).
@@ -41,16 +30,6 @@ Result<std::unique_ptr<engine::Model>> LoadModel(const EngineBenchOptions& optio
   model.activations = options.activations;
   model.weights = options.weights;  // of the reference too: what is checked are the kernels
   return engine::Model::Load(options.path, model);
-}
-
-double Cosine(const std::vector<float>& a, const std::vector<float>& b) {
-  double dot = 0, square_a = 0, square_b = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    dot += static_cast<double>(a[i]) * b[i];
-    square_a += static_cast<double>(a[i]) * a[i];
-    square_b += static_cast<double>(b[i]) * b[i];
-  }
-  return dot / std::sqrt(square_a * square_b);
 }
 
 // Texts of exactly `length` tokens.
@@ -155,7 +134,7 @@ class EngineBench {
       PERGOLA_ASSIGN_OR_RETURN(Rows rows, RunTexts(reference, inputs.first(1)));
       expected = std::move(rows[0]);
     }
-    cell->cosine = Cosine(together[0], expected);
+    cell->cosine = service::Cosine(together[0], expected);
     if (!(cell->cosine >= kLeastCosine)) {
       return InternalError("cosine to the reference kernels is " + std::to_string(cell->cosine) +
                            ", expected at least " + std::to_string(kLeastCosine));
@@ -176,7 +155,7 @@ std::string BenchText(int64_t index, int64_t words) {
   uint64_t state = static_cast<uint64_t>(index) * 0x9e3779b97f4a7c15u + 1;
   for (int64_t word = 0; word < words; ++word) {
     state = state * 6364136223846793005u + 1442695040888963407u;
-    text.append(" ").append(kWords[state >> 58]);
+    text.append(" ").append(kBenchWords[state >> 58]);
   }
   return text;
 }

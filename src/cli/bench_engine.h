@@ -8,10 +8,12 @@
 // bit for bit. Not the server's speed: no scheduler, no network.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/ops_types.h"
@@ -19,6 +21,17 @@
 #include "pergola/status.h"
 
 namespace pergola::cli {
+
+// English, lower case: a token each in most vocabularies.
+inline constexpr std::array<std::string_view, 64> kBenchWords = {
+    "river",  "engine",  "morning", "paper",   "green",  "signal",  "carry",    "winter",
+    "garden", "simple",  "measure", "copper",  "light",  "between", "question", "harbour",
+    "water",  "machine", "letter",  "quiet",   "circle", "number",  "forest",   "answer",
+    "window", "market",  "silver",  "travel",  "animal", "history", "kitchen",  "library",
+    "stone",  "music",   "doctor",  "yellow",  "bridge", "village", "ocean",    "theory",
+    "summer", "picture", "moment",  "distant", "corner", "weather", "language", "island",
+    "north",  "hammer",  "orange",  "pattern", "nature", "family",  "teacher",  "mirror",
+    "cloud",  "station", "planet",  "pocket",  "record", "leather", "journey",  "engineer"};
 
 struct EngineBenchOptions {
   std::string path;                             // a model's folder or a .gguf file

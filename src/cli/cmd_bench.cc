@@ -170,10 +170,11 @@ void AddEngine(CLI::App& bench, Run* run) {
 }  // namespace
 
 void AddBench(CLI::App& app, Run* run) {
-  CLI::App* command = app.add_subcommand("bench", "Measure this machine or a model");
+  CLI::App* command = app.add_subcommand("bench", "Measure this machine, a model or a server");
   command->require_subcommand(1);
   AddHardware(*command, run);
   AddEngine(*command, run);
+  AddBenchServer(*command, run);
 }
 
 }  // namespace pergola::cli

@@ -38,6 +38,7 @@ void AddTokenize(CLI::App& app, Run* run);
 void AddInspect(CLI::App& app, Run* run);
 void AddDoctor(CLI::App& app, Run* run);
 void AddBench(CLI::App& app, Run* run);
+void AddBenchServer(CLI::App& bench, Run* run);  // below it
 void AddCompare(CLI::App& app, Run* run);
 void AddEval(CLI::App& app, Run* run);
 void AddCompletion(CLI::App& app, Run* run);

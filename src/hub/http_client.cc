@@ -267,24 +267,47 @@ Result<TextResponse> HttpClient::GetText(const std::string& url) const {
 }
 
 Status HttpClient::PostJson(const std::string& url, const std::string& json) const {
-  const Easy easy(curl_easy_init());
+  return HttpSession(options_).PostJson(url, json).status();
+}
+
+struct HttpSession::State {
+  Easy easy{curl_easy_init()};
+};
+
+HttpSession::HttpSession(HttpOptions options) : options_(std::move(options)) {
+  InitialiseOnce();
+  state_ = std::make_unique<State>();
+}
+
+HttpSession::~HttpSession() = default;
+
+Result<std::string> HttpSession::PostJson(const std::string& url, const std::string& json) {
+  CURL* const easy = state_->easy.get();
   TextReceiver receiver;
-  const HeaderList headers(curl_slist_append(nullptr, "Content-Type: application/json"));
-  SetOptions(easy.get(), options_, url);
+  HeaderList headers(curl_slist_append(nullptr, "Content-Type: application/json"));
+  // curl_slist_append returns the list's head, which stays the same. Without Expect: a large body
+  // waits for nobody's leave.
+  curl_slist_append(headers.get(), "Expect:");
+  if (!options_.token.empty()) {
+    curl_slist_append(headers.get(), ("Authorization: Bearer " + options_.token).c_str());
+  }
+  SetOptions(easy, options_, url);
   char reason[CURL_ERROR_SIZE] = "";
-  WriteContext context{easy.get(), &receiver};
-  curl_easy_setopt(easy.get(), CURLOPT_ERRORBUFFER, reason);
-  curl_easy_setopt(easy.get(), CURLOPT_WRITEFUNCTION, OnWrite);
-  curl_easy_setopt(easy.get(), CURLOPT_WRITEDATA, &context);
-  curl_easy_setopt(easy.get(), CURLOPT_HTTPHEADER, headers.get());
-  curl_easy_setopt(easy.get(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(json.size()));
-  curl_easy_setopt(easy.get(), CURLOPT_POSTFIELDS, json.data());
-  const CURLcode code = curl_easy_perform(easy.get());
+  WriteContext context{easy, &receiver};
+  curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, reason);
+  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, OnWrite);
+  curl_easy_setopt(easy, CURLOPT_WRITEDATA, &context);
+  curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers.get());
+  curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(json.size()));
+  curl_easy_setopt(easy, CURLOPT_POSTFIELDS, json.data());
+  const CURLcode code = curl_easy_perform(easy);
+  curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, nullptr);
+  curl_easy_setopt(easy, CURLOPT_HTTPHEADER, nullptr);
   if (code != CURLE_OK) {
     return UnavailableError(url + ": " + (reason[0] != '\0' ? reason : curl_easy_strerror(code)));
   }
-  const long answered = ResponseCode(easy.get());
-  if (answered / 100 == 2) return OkStatus();
+  const long answered = ResponseCode(easy);
+  if (answered / 100 == 2) return std::move(receiver.body);
   return UnavailableError(url + " answered " + std::to_string(answered));
 }
 

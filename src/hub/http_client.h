@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "pergola/status.h"
@@ -58,6 +59,24 @@ class HttpClient {
 
  private:
   HttpOptions options_;
+};
+
+// One connection that is kept open from request to request. Thread-confined.
+class HttpSession {
+ public:
+  explicit HttpSession(HttpOptions options);
+  ~HttpSession();
+  HttpSession(const HttpSession&) = delete;
+  HttpSession& operator=(const HttpSession&) = delete;
+
+  // Sends a JSON document; what is answered, at most 64 MiB. UNAVAILABLE: cannot be reached, or not
+  // 2xx.
+  Result<std::string> PostJson(const std::string& url, const std::string& json);
+
+ private:
+  struct State;
+  const HttpOptions options_;
+  std::unique_ptr<State> state_;
 };
 
 // "scheme://host:port" with the default port written out and the host in lower case; empty if `url`
