@@ -77,11 +77,16 @@ TEST_P(EqualityTest, Linear) {
     DType dtype;
     bool feed_forward = false;
     WeightType computed = WeightType::kAsIs;
+    bool in_place = false;
   };
-  for (const auto [dtype, feed_forward, computed] :
+  for (const auto [dtype, feed_forward, computed, in_place] :
        {Kind{DType::kF32}, Kind{DType::kF16}, Kind{DType::kBF16}, Kind{DType::kQ8_0},
         Kind{DType::kQ4_0}, Kind{DType::kQ4_0, true}, Kind{DType::kQ6_K},
-        Kind{DType::kF32, false, WeightType::kInt8}}) {
+        Kind{DType::kF32, false, WeightType::kInt8},
+        Kind{DType::kF32, false, WeightType::kAsIs, true},
+        Kind{DType::kF16, false, WeightType::kAsIs, true},
+        Kind{DType::kBF16, false, WeightType::kAsIs, true},
+        Kind{DType::kQ8_0, false, WeightType::kAsIs, true}}) {
     for (auto [outputs, inputs] : {std::pair<int64_t, int64_t>{200, 768}, {37, 256}}) {
       SCOPED_TRACE(std::string(DTypeName(dtype)) + " N " + std::to_string(outputs));
       const OwnedTensor weight(random, dtype, outputs, inputs);
@@ -90,8 +95,9 @@ TEST_P(EqualityTest, Linear) {
       const OwnedMatrix initial = OwnedMatrix::Of(random, rows, outputs);
       std::vector<std::unique_ptr<LinearWeight>> weights;  // by the number of threads - 1
       for (const auto& ops : sets_) {
-        auto prepared =
-            ops->PrepareLinear(weight.view(), {.feed_forward = feed_forward, .weights = computed});
+        auto prepared = ops->PrepareLinear(
+            weight.view(),
+            {.feed_forward = feed_forward, .in_place = in_place, .weights = computed});
         ASSERT_TRUE(prepared.ok()) << prepared.status().ToString();
         weights.push_back(std::move(prepared).value());
       }

@@ -106,6 +106,7 @@ struct LinearCase {
   ActivationPrecision activations = ActivationPrecision::kAuto;
   bool feed_forward = false;
   WeightType weights = WeightType::kAsIs;
+  bool in_place = false;
 };
 
 class LinearConformanceTest : public testing::KernelSetTest {
@@ -121,8 +122,10 @@ class LinearConformanceTest : public testing::KernelSetTest {
     OwnedMatrix actual = OwnedMatrix::Of(random, c.rows, c.outputs, c.outputs + c.padding);
     OwnedMatrix expected = OwnedMatrix::Copy(actual.view());
 
-    const LinearOptions options{
-        .activations = c.activations, .feed_forward = c.feed_forward, .weights = c.weights};
+    const LinearOptions options{.activations = c.activations,
+                                .feed_forward = c.feed_forward,
+                                .in_place = c.in_place,
+                                .weights = c.weights};
     auto prepared = set_->PrepareLinear(weight.view(), options);
     // Rotated weights are rounded by the set alone: there the stored ones are the truth.
     const bool rotated = prepared.ok() && (*prepared)->dtype() == DType::kI8;
@@ -256,6 +259,59 @@ TEST_P(LinearConformanceTest, Int8IsRotatedWhereItPays) {
                   .with_bias = true,
                   .padding = 5,
                   .weights = WeightType::kInt8});
+  }
+}
+
+TEST_P(LinearConformanceTest, RowsInPlace) {
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0}) {
+    for (int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 25, 97}) {
+      Check(dtype, {.rows = rows, .outputs = 50, .inputs = 256, .in_place = true});
+    }
+    for (int64_t rows : {1, 3, 20}) {
+      Check(dtype, {.rows = rows, .outputs = 1, .inputs = 3072, .in_place = true});
+      Check(dtype, {.rows = rows, .outputs = 150, .inputs = 32, .in_place = true});
+    }
+    Check(dtype, {.rows = 14,
+                  .outputs = 37,
+                  .inputs = 96,
+                  .epilogue = Epilogue::kGeluErf,
+                  .with_bias = true,
+                  .padding = 5,
+                  .in_place = true});
+  }
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (int64_t inputs : {1, 2, 7, 15, 17, 257, 1001}) {
+      Check(dtype, {.rows = 8, .outputs = 30, .inputs = inputs, .in_place = true});
+    }
+  }
+  Check(DType::kQ6_K, {.rows = 3, .outputs = 30, .inputs = 256, .in_place = true});
+}
+
+// A copy would be memory that the option is there to save; and where a file has the tensor is
+// nobody's choice.
+TEST_P(LinearConformanceTest, RowsInPlaceAreNotCopiedAndMayLieAnywhere) {
+  Random random(5);
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0}) {
+    const OwnedTensor weight(random, dtype, 40, 96);
+    const OwnedMatrix x = OwnedMatrix::Of(random, 2, 96);
+    const auto size = static_cast<size_t>(weight.view().bytes());
+    OwnedMatrix expected(2, 40), actual(2, 40);
+    for (size_t shift = 0; shift < 4; ++shift) {
+      // Nothing behind the last row may be read: a sanitizer notices.
+      std::vector<std::byte> bytes(shift + size);
+      std::copy_n(weight.view().data, size, bytes.data() + shift);
+      TensorView moved = weight.view();
+      moved.data = bytes.data() + shift;
+      auto prepared = set_->PrepareLinear(moved, {.in_place = true});
+      ASSERT_TRUE(prepared.ok()) << prepared.status().ToString();
+      EXPECT_EQ((*prepared)->owned_bytes(), 0u);
+      EXPECT_EQ((*prepared)->dtype(), dtype);
+      const F32Matrix y = shift == 0 ? expected.view() : actual.view();
+      set_->Linear(x.view(), **prepared, nullptr, Epilogue::kNone, y);
+      if (shift > 0) {
+        EXPECT_TRUE(pergola::testing::BitEqual(actual.view(), expected.view()));
+      }
+    }
   }
 }
 

@@ -32,6 +32,10 @@ struct LinearOptions {
   // A weight of a feed-forward block: under 4-bit weights kAuto may round its activations to 8
   // bits, which those of attention and of the layers after pooling don't bear (docs/numerics.md).
   bool feed_forward = false;
+  // The rows are read where they lie, without a copy, if there is a kernel for their type: for
+  // matrices that cost more memory than a faster layout brings, as a vocabulary's. Widened and
+  // summed in f32, whatever `activations` says; not with converted weights.
+  bool in_place = false;
   // What the weight is computed in, whatever the checkpoint stores: converted when prepared.
   WeightType weights = WeightType::kAsIs;
 };

@@ -18,6 +18,7 @@
 
 #include "core/cpu_features.h"
 #include "core/thread_pool.h"
+#include "kernels/cpu/kernel_table.h"
 #include "kernels/ops.h"
 #include "kernels/select.h"
 #include "kernels/testing/random_tensors.h"
@@ -103,6 +104,58 @@ void Linear(benchmark::State& state, const std::string& name, int threads, DType
   Report(state, name, static_cast<double>(rows * outputs * inputs));
 }
 
+// Seconds to read a weight once, with the threads of `ops`: what bounds a product of few rows.
+double ReadSeconds(Ops& ops, const cpu::KernelTable& table, const TensorView& weight) {
+  constexpr int64_t kItemBytes = int64_t{1} << 17;
+  const auto start = std::chrono::steady_clock::now();
+  ops.threads().ParallelFor(weight.bytes() / kItemBytes, [&](int64_t item) {
+    benchmark::DoNotOptimize(table.read_bytes(weight.data + item * kItemBytes, kItemBytes));
+  });
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Of one type at a time: it is large, and the cases of a type follow each other.
+const OwnedTensor& Vocabulary(DType dtype, int64_t outputs, int64_t inputs) {
+  static std::unique_ptr<OwnedTensor> tensor;
+  if (tensor != nullptr && tensor->view().dtype == dtype) return *tensor;
+  Random random(2);
+  tensor = std::make_unique<OwnedTensor>(random, dtype, outputs, inputs);
+  return *tensor;
+}
+
+// A vocabulary's projection, read where it lies. "read" is the share of the speed at which the same
+// memory is only read, in turns with the product.
+void LinearInPlace(benchmark::State& state, const KernelSet& set, int threads, DType dtype,
+                   int64_t rows, int64_t outputs, int64_t inputs) {
+  Random random(3);
+  auto ops = MakeSet(set.name, threads);
+  auto oracle = MakeSet("reference", 1);
+  const OwnedTensor& weight = Vocabulary(dtype, outputs, inputs);
+  auto prepared = ops->PrepareLinear(weight.view(), {.in_place = true}).value();
+  const OwnedMatrix x = OwnedMatrix::Of(random, rows, inputs);
+  constexpr int64_t kChecked = 1000;
+  OwnedMatrix y(rows, outputs), expected(rows, kChecked);
+  TensorView first = weight.view();
+  first.shape = {kChecked, inputs};
+  oracle->Linear(x.view(), *oracle->PrepareLinear(first, {}).value(), nullptr, Epilogue::kNone,
+                 expected.view());
+  ops->Linear(x.view(), *prepared, nullptr, Epilogue::kNone, y.view());
+  if (RelativeError(y.view(), expected.view()) > 1e-5) return state.SkipWithError("wrong result");
+  const ThreadPool::Pass pass(ops->threads());
+  double read = 0, multiply = 0;
+  for (auto _ : state) {
+    read += ReadSeconds(*ops, *set.table, weight.view());
+    const auto start = std::chrono::steady_clock::now();
+    ops->Linear(x.view(), *prepared, nullptr, Epilogue::kNone, y.view());
+    benchmark::ClobberMemory();
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    state.SetIterationTime(seconds.count());
+    multiply += seconds.count();
+  }
+  state.SetBytesProcessed(state.iterations() * weight.view().bytes());
+  state.counters["read"] = read / multiply;
+}
+
 struct AttentionShape {
   int64_t heads, kv_heads, width, length, sequences;
 };
@@ -174,6 +227,16 @@ void Rowwise(benchmark::State& state, const std::string& name, int threads,
   state.SetBytesProcessed(state.iterations() * rows * cols * 8);
 }
 
+void RegisterInPlace(const KernelSet& set, int threads, DType dtype) {
+  for (int64_t rows : {1, 8}) {
+    const std::string text = "BM_LinearInPlace/" + std::string(DTypeName(dtype)) + "/" +
+                             std::to_string(rows) + "x65536x640/" + set.name +
+                             "/threads:" + std::to_string(threads);
+    benchmark::RegisterBenchmark(text.c_str(), LinearInPlace, set, threads, dtype, rows, 65536, 640)
+        ->UseManualTime();
+  }
+}
+
 void Register(const std::string& name, int threads) {
   const std::string suffix = "/" + name + "/threads:" + std::to_string(threads);
   struct Kind {
@@ -221,10 +284,17 @@ void Register(const std::string& name, int threads) {
 }
 
 const bool kRegistered = [] {
-  for (const KernelSet& set : ListKernelSets()) {
-    if (!set.usable || set.name == "reference") continue;
+  std::vector<KernelSet> sets = ListKernelSets();
+  std::erase_if(sets, [](const KernelSet& set) { return !set.usable || set.table == nullptr; });
+  for (const KernelSet& set : sets) {
     Register(set.name, 1);
     if (UsableCores() > 1) Register(set.name, UsableCores());
+  }
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0}) {
+    for (const KernelSet& set : sets) {
+      RegisterInPlace(set, 1, dtype);
+      if (UsableCores() > 1) RegisterInPlace(set, UsableCores(), dtype);
+    }
   }
   return true;
 }();

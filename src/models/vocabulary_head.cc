@@ -10,6 +10,7 @@ namespace pergola::models {
 Result<VocabularyHead> VocabularyHead::Load(const ModelConfig& config,
                                             const formats::TensorSource& source, kernels::Ops& ops,
                                             kernels::LinearOptions options) {
+  options.in_place = true;  // it passes through the cache once a token: a copy would only be memory
   WeightReader reader(source, ops, options);
   const DecoderNames& names = DecoderNamesOf(config);
   const std::string prefix = FindDecoderPrefix(reader, config);

@@ -81,6 +81,7 @@ class CpuOps final : public Ops {
                                : ComputedType(options.weights, dtype, kAnyBlock);
     std::string text = WeightClassName(dtype, computed);
     text.append(" x ").append(rows(false));
+    if (IsInPlace(format(false))) text.append(" in place");
     if (rows(true) != rows(false)) text.append(" (").append(rows(true)).append(" in feed-forward)");
     return text.append(", ").append(isa_.name);
   }
@@ -283,6 +284,9 @@ void CpuOps::GatherRow(const TensorView& table, int32_t id, float scale, bool ac
                        float* scratch, float* y) const {
   PERGOLA_DCHECK(id >= 0 && id < table.rows());
   const std::byte* row = table.row(id);
+  if (const RowDecoder decode = RowDecoderOf(*isa_.table, table.dtype); decode && !accumulate) {
+    return decode(row, table.cols(), scale, y);
+  }
   const bool in_place =
       table.dtype == DType::kF32 && reinterpret_cast<uintptr_t>(row) % alignof(float) == 0;
   if (!in_place) DequantiseRow(table.dtype, row, table.cols(), scratch);

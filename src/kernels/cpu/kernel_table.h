@@ -46,8 +46,14 @@ enum class PanelFormat {
   // Values rotated 128 k at a time (rotation.h), then per block of 32 k: byte [8 fours][n][4] holds
   // value + 128, then f32 scales [n], divided by 128 to undo both rotations. 576 bytes.
   kRotatedBytes,
+  // No panels: the rows [16][K] of the checkpoint itself, of the last "panel" only those that there
+  // are.
+  kRowsF32,
+  kRowsF16,
+  kRowsBF16,
+  kRowsQ8,
 };
-inline constexpr int kNumPanelFormats = 8;
+inline constexpr int kNumPanelFormats = 12;
 
 // How the activations lie that a format is multiplied with.
 enum class RowFormat {
@@ -71,10 +77,17 @@ constexpr RowFormat RowFormatOf(PanelFormat format) {
     case PanelFormat::kF32:
     case PanelFormat::kF16:
     case PanelFormat::kBF16:
+    case PanelFormat::kRowsF32:
+    case PanelFormat::kRowsF16:
+    case PanelFormat::kRowsBF16:
+    case PanelFormat::kRowsQ8:
       break;
   }
   return RowFormat::kF32;
 }
+// Whether the checkpoint's own memory is read.
+constexpr bool IsInPlace(PanelFormat format) { return format >= PanelFormat::kRowsF32; }
+inline constexpr int kNumRowsFormats = kNumPanelFormats - static_cast<int>(PanelFormat::kRowsF32);
 
 // Scales of the blocks of one row of bytes, and where the sum of each begins: a weight's byte
 // stands for its value less 8 (nibbles) or 128, so at -8 or -128 times the sum of the row's.
@@ -166,6 +179,9 @@ enum class PeakKind {
 };
 inline constexpr int kNumPeakKinds = 4;
 
+// y = scale * one row of `count` values, stored as one of the kRows formats says.
+using RowDecoder = void (*)(const std::byte* row, int64_t count, float scale, float* y);
+
 struct KernelTable {
   // Products, by PanelFormat. kQ4Fours, kBF16Pairs and kRotatedBytes are null where their
   // instructions are missing.
@@ -183,6 +199,8 @@ struct KernelTable {
   void (*rms_norm)(const NormTask& task, int64_t row_begin, int64_t row_end);
   // y += x / rms(x) * weight, width = cols.
   void (*rms_norm_add)(const NormTask& task, int64_t row_begin, int64_t row_end);
+
+  RowDecoder decode_row[kNumRowsFormats];  // by PanelFormat, from kRowsF32
 
   // y = scale * x, or y += scale * x.
   void (*scale_row)(const float* x, float scale, bool accumulate, int64_t count, float* y);

@@ -157,8 +157,32 @@ void PackRotatedPanel(const TensorView& weight, int64_t first_output, int64_t co
 
 }  // namespace
 
+std::optional<PanelFormat> RowsFormatOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return PanelFormat::kRowsF32;
+    case DType::kF16:
+      return PanelFormat::kRowsF16;
+    case DType::kBF16:
+      return PanelFormat::kRowsBF16;
+    case DType::kQ8_0:
+      return PanelFormat::kRowsQ8;
+    default:
+      return std::nullopt;
+  }
+}
+
+RowDecoder RowDecoderOf(const KernelTable& table, DType dtype) {
+  const auto format = RowsFormatOf(dtype);
+  if (!format) return nullptr;
+  return table.decode_row[static_cast<int>(*format) - static_cast<int>(PanelFormat::kRowsF32)];
+}
+
 PanelFormat PanelFormatOf(DType stored, int64_t inputs, const LinearOptions& options,
                           const KernelTable& table) {
+  if (options.in_place && options.weights == WeightType::kAsIs) {
+    if (const auto rows = RowsFormatOf(stored)) return *rows;
+  }
   const bool narrow_rows = options.activations == ActivationPrecision::kAuto;
   const auto has = [&](PanelFormat format) {
     return table.linear[static_cast<size_t>(format)] != nullptr;
@@ -198,6 +222,13 @@ int64_t PanelBytes(PanelFormat format, int64_t inputs) {
       return inputs / kBlock * (kPanelBlockValues / 2 + kPanelCols * 2);
     case PanelFormat::kRotatedBytes:
       return inputs / kScaledBlock * kScaledBlockBytes;
+    case PanelFormat::kRowsF32:
+      return inputs * kPanelCols * 4;
+    case PanelFormat::kRowsF16:
+    case PanelFormat::kRowsBF16:
+      return inputs * kPanelCols * 2;
+    case PanelFormat::kRowsQ8:
+      return inputs / kBlock * kQ8BlockBytes * kPanelCols;
   }
   return 0;
 }
@@ -207,8 +238,10 @@ PanelWeight::PanelWeight(TensorView weight, PanelFormat format, int num_threads)
       inputs_(weight.cols()),
       dtype_(format == PanelFormat::kRotatedBytes ? DType::kI8 : weight.dtype),
       format_(format),
-      panel_bytes_(PanelBytes(format, weight.cols())) {
-  buffer_.Reserve<std::byte>(num_panels() * panel_bytes_);
+      panel_bytes_(PanelBytes(format, weight.cols())),
+      panels_(weight.data) {
+  if (IsInPlace(format)) return;
+  panels_ = buffer_.Reserve<std::byte>(num_panels() * panel_bytes_);
   const int64_t threads =
       outputs_ * inputs_ < kParallelElements ? 1 : std::min<int64_t>(num_threads, num_panels());
   std::vector<std::thread> helpers;
@@ -255,6 +288,11 @@ void PanelWeight::PackPanels(const TensorView& weight, int64_t panel_begin, int6
       case PanelFormat::kBF16Pairs:
         PackPairsPanel(weight, first, columns, reinterpret_cast<uint16_t*>(panel));
         break;
+      case PanelFormat::kRowsF32:
+      case PanelFormat::kRowsF16:
+      case PanelFormat::kRowsBF16:
+      case PanelFormat::kRowsQ8:
+        break;  // nothing is packed
     }
   }
 }

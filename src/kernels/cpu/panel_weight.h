@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "core/tensor.h"
 #include "kernels/cpu/aligned_buffer.h"
@@ -17,18 +18,27 @@ namespace pergola::kernels::cpu {
 // The format that weights which are stored as `dtype` in rows of `inputs` values are kept in for
 // the products that `table` has. Of what options.weights makes of them, plain types and, with
 // kAuto, Q8_0 and Q4_0 keep their bits; everything else is widened to f32. But plain types of which
-// int8 is asked become rotated bytes where `table` multiplies them.
+// int8 is asked become rotated bytes where `table` multiplies them. With options.in_place one of
+// the kRows formats where there is one.
 PanelFormat PanelFormatOf(DType dtype, int64_t inputs, const LinearOptions& options,
                           const KernelTable& table);
+
+// The kRows format of rows of `dtype`, if there is one.
+std::optional<PanelFormat> RowsFormatOf(DType dtype);
+
+// Null where no kernel knows the rows of `dtype`.
+RowDecoder RowDecoderOf(const KernelTable& table, DType dtype);
 
 // Bytes of one panel of K inputs.
 int64_t PanelBytes(PanelFormat format, int64_t inputs);
 
-// Owns its panels: the checkpoint's mapping is not needed any more. Immutable, thread-safe.
+// Owns its panels: the checkpoint's mapping is not needed any more; unless the format IsInPlace.
+// Immutable, thread-safe.
 class PanelWeight final : public LinearWeight {
  public:
   // Repacks a weight that CheckLinearWeight accepts. Large ones on `num_threads` threads of its
-  // own, so that any thread may call it while the pool of the Ops is busy.
+  // own, so that any thread may call it while the pool of the Ops is busy. Where the format
+  // IsInPlace nothing is read, and the tensor's memory must outlive this.
   PanelWeight(TensorView weight, PanelFormat format, int num_threads);
 
   int64_t outputs() const override { return outputs_; }
@@ -37,7 +47,7 @@ class PanelWeight final : public LinearWeight {
   size_t owned_bytes() const override { return buffer_.bytes(); }
 
   PanelFormat format() const { return format_; }
-  const std::byte* panels() const { return buffer_.data(); }
+  const std::byte* panels() const { return panels_; }
   int64_t panel_bytes() const { return panel_bytes_; }
   int64_t num_panels() const { return (outputs_ + kPanelCols - 1) / kPanelCols; }
 
@@ -50,6 +60,7 @@ class PanelWeight final : public LinearWeight {
   PanelFormat format_;
   int64_t panel_bytes_;
   AlignedBuffer buffer_;
+  const std::byte* panels_;  // the buffer's, or the checkpoint's rows
 };
 
 }  // namespace pergola::kernels::cpu

@@ -53,10 +53,23 @@ inline float ReduceMax(VecF value) {
   return _mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half)));
 }
 
+// ((lane 0 + lane L/2) + ...): halves are folded until one lane is left.
+inline float ReduceSum(VecF value) {
+  value += __builtin_shufflevector(value, value, 4, 5, 6, 7, 4, 5, 6, 7);
+  value += __builtin_shufflevector(value, value, 2, 3, 2, 3, 2, 3, 2, 3);
+  return value[0] + value[1];
+}
+
 // Sixteen bytes as sixteen 16-bit values.
 inline VecI LoadSignedBytes(const void* source) {
   return reinterpret_cast<VecI>(
       _mm256_cvtepi8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(source))));
+}
+
+// Eight signed bytes, a lane each.
+inline VecI LoadBytes(const void* source) {
+  return reinterpret_cast<VecI>(
+      _mm256_cvtepi8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(source))));
 }
 
 // Keeps an accumulator in a register: g++ 12 moves some through the stack otherwise.

@@ -53,10 +53,25 @@ inline VecF LoadBF16(const uint16_t* source) {
 // The largest lane.
 inline float ReduceMax(VecF value) { return _mm512_reduce_max_ps(value); }
 
+// ((lane 0 + lane L/2) + ...): halves are folded until one lane is left.
+inline float ReduceSum(VecF value) {
+  value += __builtin_shufflevector(value, value, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13,
+                                   14, 15);
+  value += __builtin_shufflevector(value, value, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7);
+  value += __builtin_shufflevector(value, value, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3);
+  return value[0] + value[1];
+}
+
 // Thirty-two bytes as thirty-two 16-bit values.
 inline VecI LoadSignedBytes(const void* source) {
   return reinterpret_cast<VecI>(
       _mm512_cvtepi8_epi16(_mm256_loadu_si256(static_cast<const __m256i*>(source))));
+}
+
+// Sixteen signed bytes, a lane each.
+inline VecI LoadBytes(const void* source) {
+  return reinterpret_cast<VecI>(
+      _mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(source))));
 }
 
 // Keeps an accumulator in a register: g++ 12 moves some through the stack otherwise.

@@ -46,9 +46,19 @@ inline VecF LoadBF16(const uint16_t* source) {
 // The largest lane.
 inline float ReduceMax(VecF value) { return vmaxvq_f32(value); }
 
+// ((lane 0 + lane L/2) + ...): halves are folded until one lane is left.
+inline float ReduceSum(VecF value) { return (value[0] + value[2]) + (value[1] + value[3]); }
+
 // Eight bytes as eight 16-bit values.
 inline VecI LoadSignedBytes(const void* source) {
   return vreinterpretq_s32_s16(vmovl_s8(vld1_s8(static_cast<const int8_t*>(source))));
+}
+
+// Four signed bytes, a lane each.
+inline VecI LoadBytes(const void* source) {
+  int32_t bytes;
+  __builtin_memcpy(&bytes, source, sizeof(bytes));
+  return vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(bytes)))));
 }
 
 // Keeps an accumulator in a register: the compiler may not move it through memory.

@@ -65,6 +65,9 @@ inline float ReduceMax(VecF value) {
   return low > high ? low : high;
 }
 
+// ((lane 0 + lane L/2) + ...): halves are folded until one lane is left.
+inline float ReduceSum(VecF value) { return (value[0] + value[2]) + (value[1] + value[3]); }
+
 // Eight bytes as eight 16-bit values.
 inline VecI LoadSignedBytes(const void* source) {
   typedef int8_t Bytes __attribute__((vector_size(8)));
@@ -72,6 +75,13 @@ inline VecI LoadSignedBytes(const void* source) {
   Bytes bytes;
   std::memcpy(&bytes, source, sizeof(bytes));
   return reinterpret_cast<VecI>(__builtin_convertvector(bytes, Words));
+}
+
+// Four signed bytes, a lane each.
+inline VecI LoadBytes(const void* source) {
+  int8_t bytes[kLanes];
+  __builtin_memcpy(bytes, source, sizeof(bytes));
+  return VecI{bytes[0], bytes[1], bytes[2], bytes[3]};
 }
 
 // Keeps an accumulator in a register: the compiler may not move it through memory.

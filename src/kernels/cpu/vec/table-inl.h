@@ -11,6 +11,7 @@
 #include "kernels/cpu/vec/linear-inl.h"
 #include "kernels/cpu/vec/norms-inl.h"
 #include "kernels/cpu/vec/peaks-inl.h"
+#include "kernels/cpu/vec/rows-inl.h"
 #if defined(__AVX512VNNI__)
 #include "kernels/cpu/vec/rotated-inl.h"
 #endif
@@ -37,6 +38,14 @@ constexpr pergola::kernels::cpu::KernelTable MakeTable() {
   table.linear[7] = LinearBlock<BytePanels<RotatedBytes>>;
   table.quantise_rotated = QuantiseRotated;
 #endif
+  table.linear[8] = RowsBlock<PlainRow<float>>;
+  table.linear[9] = RowsBlock<PlainRow<F16>>;
+  table.linear[10] = RowsBlock<PlainRow<BF16>>;
+  table.linear[11] = RowsBlock<Q8Row>;
+  table.decode_row[0] = DecodeRow<PlainRow<float>>;
+  table.decode_row[1] = DecodeRow<PlainRow<F16>>;
+  table.decode_row[2] = DecodeRow<PlainRow<BF16>>;
+  table.decode_row[3] = DecodeRow<Q8Row>;
   table.layer_norm = LayerNorm;
   table.rms_norm = RmsNorm;
   table.rms_norm_add = RmsNormAdd;

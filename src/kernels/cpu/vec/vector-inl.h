@@ -1,6 +1,5 @@
 // What every kernel needs of a vector beyond scalar-inl.h, avx2-inl.h, avx512-inl.h or neon-inl.h,
-// one of which is included before: loads, stores, bits, and reductions whose tree is fixed by the
-// lane count alone.
+// one of which is included before: loads, stores, bits.
 #pragma once
 
 #include <cstdint>
@@ -32,15 +31,6 @@ inline VecF FirstN(VecF value, int64_t count) {
   return FromBits(Bits(value) & (Iota() < SetInt(static_cast<int32_t>(count))));
 }
 
-// ((lane 0 + lane L/2) + ...): halves are folded until one lane is left.
-inline float ReduceSum(VecF value) {
-  float lanes[kLanes];
-  Store(lanes, value);
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int lane = 0; lane < width; ++lane) lanes[lane] += lanes[lane + width];
-  }
-  return lanes[0];
-}
 inline int32_t ReduceSumInt(VecI value) {
   int32_t lanes[kLanes];
   __builtin_memcpy(lanes, &value, sizeof(lanes));
