@@ -8,7 +8,7 @@
 #include "engine/slicer.h"
 #include "engine/token_choice.h"
 #include "grid/json_text.h"
-#include "kernels/dequantise.h"
+#include "kernels/row_decoder.h"
 #include "models/decoder_names.h"
 
 namespace pergola::grid {
@@ -163,8 +163,7 @@ Status PartService::EmbedRows(std::span<const int32_t> ids, std::span<float> row
                                   " is outside the vocabulary of " + std::to_string(table_.rows()));
     }
     float* row = rows.data() + index * static_cast<size_t>(width);
-    kernels::DequantiseRow(table_.dtype, table_.row(ids[index]), width, row);
-    for (int64_t i = 0; i < width; ++i) row[i] *= facts_.embed_scale;
+    kernels::DecodeRow(table_, ids[index], facts_.embed_scale, row);
   }
   return OkStatus();
 }
@@ -172,11 +171,10 @@ Status PartService::EmbedRows(std::span<const int32_t> ids, std::span<float> row
 Status PartService::ComputeLogits(std::span<const float> residuals, std::span<float> logits) {
   if (table_.data == nullptr) return FailedPreconditionError("this part holds no projection");
   const int64_t rows = static_cast<int64_t>(residuals.size()) / facts_.hidden_size;
-  const std::lock_guard lock(engine_mutex_);
-  const ThreadPool::Pass pass(ops_->threads());
   PERGOLA_RETURN_IF_ERROR(PrepareHead());
-  head_->Apply(*ops_, workspace_, ConstF32Matrix(residuals.data(), rows, facts_.hidden_size),
-               F32Matrix(logits.data(), rows, facts_.vocab_size));
+  Job job{kProjection, ConstF32Matrix(residuals.data(), rows, facts_.hidden_size),
+          F32Matrix(logits.data(), rows, facts_.vocab_size)};
+  RunJob(job);
   return OkStatus();
 }
 
@@ -279,26 +277,33 @@ Status PartService::Ffn(const FrameHeader& request, std::span<const std::byte> p
   }
   const auto rows = static_cast<int64_t>(request.rows);
   std::vector<float> values(static_cast<size_t>(2 * rows * facts_.hidden_size));
-  Job job{layer, F32Matrix(values.data(), rows, facts_.hidden_size),
-          F32Matrix(values.data() + rows * facts_.hidden_size, rows, facts_.hidden_size)};
-  PERGOLA_RETURN_IF_ERROR(DecodeRows(request, payload, job.x));
+  const F32Matrix x(values.data(), rows, facts_.hidden_size);
+  Job job{layer, x, F32Matrix(values.data() + rows * facts_.hidden_size, rows, facts_.hidden_size)};
+  PERGOLA_RETURN_IF_ERROR(DecodeRows(request, payload, x));
   const auto start = Clock::now();
   RunJob(job);
   header.time = MicrosecondsSince(start);
   return AppendRowsFrame(header, job.y, answer);
 }
 
-// Whoever finds nobody computing takes all that wait for its layer along with its own rows.
+// Most rows that go through the projection together: each has the whole vocabulary as its answer.
+constexpr int64_t kMaxJoinedLogits = 32;
+
+// Whoever finds nobody computing takes those that wait for its layer along with its own rows.
 void PartService::RunJob(Job& job) {
   std::unique_lock lock(queue_mutex_);
   queue_.push_back(&job);
   changed_.wait(lock, [&] { return job.done || !computing_; });
   if (job.done) return;
   computing_ = true;
-  std::vector<Job*> together;
+  std::erase(queue_, &job);
+  std::vector<Job*> together = {&job};
+  int64_t rows = job.x.rows;
   std::erase_if(queue_, [&](Job* each) {
-    if (each->layer != job.layer) return false;
+    const bool fits = job.layer != kProjection || rows + each->x.rows <= kMaxJoinedLogits;
+    if (each->layer != job.layer || !fits) return false;
     together.push_back(each);
+    rows += each->x.rows;
     return true;
   });
   lock.unlock();
@@ -313,31 +318,40 @@ void PartService::RunTogether(std::span<Job* const> jobs) {
   const std::lock_guard lock(engine_mutex_);
   const ThreadPool::Pass pass(ops_->threads());
   const int64_t layer = jobs.front()->layer;
-  if (jobs.size() == 1) {
-    ffn_->Apply(layer, jobs.front()->x, workspace_, jobs.front()->y);
-    return;
-  }
+  if (jobs.size() == 1) return Compute(layer, jobs.front()->x, jobs.front()->y);
   int64_t rows = 0;
   for (const Job* job : jobs) rows += job->x.rows;
   const int64_t width = facts_.hidden_size;
-  joined_.resize(static_cast<size_t>(2 * rows * width));
-  const F32Matrix x(joined_.data(), rows, width), y(joined_.data() + rows * width, rows, width);
+  const int64_t out_width = jobs.front()->y.cols;
+  joined_.resize(static_cast<size_t>(rows * (width + out_width)));
+  const F32Matrix x(joined_.data(), rows, width);
+  const F32Matrix y(joined_.data() + rows * width, rows, out_width);
   int64_t first = 0;
   for (const Job* job : jobs) {
     std::copy_n(job->x.data, job->x.rows * width, x.row(first));
     first += job->x.rows;
   }
-  ffn_->Apply(layer, x, workspace_, y);
+  Compute(layer, x, y);
   first = 0;
   for (const Job* job : jobs) {
-    std::copy_n(y.row(first), job->y.rows * width, job->y.data);
+    std::copy_n(y.row(first), job->y.rows * out_width, job->y.data);
     first += job->y.rows;
   }
 }
 
 // Under the engine's mutex.
+void PartService::Compute(int64_t layer, ConstF32Matrix x, F32Matrix y) {
+  if (layer == kProjection) {
+    head_->Apply(*ops_, workspace_, x, y);
+  } else {
+    ffn_->Apply(layer, x, workspace_, y);
+  }
+}
+
 Status PartService::PrepareHead() {
+  const std::lock_guard lock(engine_mutex_);
   if (head_) return OkStatus();
+  const ThreadPool::Pass pass(ops_->threads());
   PERGOLA_ASSIGN_OR_RETURN(
       models::VocabularyHead head,
       models::VocabularyHead::Load(checkpoint_.config, *checkpoint_.source, *ops_, linear_));

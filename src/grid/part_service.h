@@ -6,7 +6,8 @@
 //     return part->Handle(header, payload, answer);
 //   });
 //
-// Rows of several callers who wait at the same time go through a layer together.
+// Rows of several callers who wait at the same time go through a layer, or the projection,
+// together.
 #pragma once
 
 #include <condition_variable>
@@ -88,12 +89,14 @@ class PartService : public service::SplitService {
                 std::string* answer);
 
  private:
-  // Rows of one caller on their way through a layer.
+  // Rows of one caller on their way through a layer, or kProjection.
   struct Job {
     int64_t layer;
-    F32Matrix x, y;
+    ConstF32Matrix x;
+    F32Matrix y;
     bool done = false;
   };
+  static constexpr int64_t kProjection = -1;
 
   PartService() = default;
   Status LoadPart(const PartOptions& options);
@@ -109,6 +112,7 @@ class PartService : public service::SplitService {
   Result<const tokenizers::Tokenizer*> LoadedTokenizer();
   void RunJob(Job& job);
   void RunTogether(std::span<Job* const> jobs);
+  void Compute(int64_t layer, ConstF32Matrix x, F32Matrix y);
 
   engine::Checkpoint checkpoint_;
   PartFacts facts_;

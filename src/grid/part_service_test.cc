@@ -1,0 +1,93 @@
+// A part in this process, without frames: the projection and rows of several callers.
+#include "grid/part_service.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace pergola::grid {
+namespace {
+
+const std::string kModel = std::string(PERGOLA_TEST_DATA) + "/golden/tiny/gemma3-causal";
+
+std::unique_ptr<PartService> LoadEmbed() {
+  PartOptions options;
+  options.ops.num_threads = 1;
+  auto part = PartService::Load(kModel, options);
+  EXPECT_TRUE(part.ok()) << part.status().ToString();
+  return std::move(part).value();
+}
+
+// What a caller asks, by a number; different from the others'.
+std::vector<float> Residuals(const PartService& part, int64_t rows, int caller) {
+  std::vector<float> values(static_cast<size_t>(rows * part.hidden_size()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>((i * 37 + static_cast<size_t>(caller) * 101) % 211) / 50 - 2;
+  }
+  return values;
+}
+
+std::vector<float> Logits(PartService& part, const std::vector<float>& residuals) {
+  const auto rows = static_cast<int64_t>(residuals.size()) / part.hidden_size();
+  std::vector<float> logits(static_cast<size_t>(rows * part.vocab_size()));
+  const Status status = part.ComputeLogits(residuals, logits);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return logits;
+}
+
+TEST(PartServiceTest, LogitsDoNotDependOnWhoElseAsks) {
+  const auto part = LoadEmbed();
+  constexpr int kCallers = 6, kRounds = 20;
+  std::vector<std::vector<float>> alone;
+  for (int caller = 0; caller < kCallers; ++caller) {
+    alone.push_back(Logits(*part, Residuals(*part, 1 + caller % 3, caller)));
+  }
+  std::vector<int> different(kCallers);
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < kCallers; ++caller) {
+    callers.emplace_back([&, caller] {
+      const auto at = static_cast<size_t>(caller);
+      const std::vector<float> residuals = Residuals(*part, 1 + caller % 3, caller);
+      for (int round = 0; round < kRounds; ++round) {
+        different[at] += Logits(*part, residuals) != alone[at];
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(different, std::vector<int>(kCallers));
+}
+
+// More rows than go through together, from one caller.
+TEST(PartServiceTest, ManyRowsOfOneCallerAreTheSingleOnes) {
+  const auto part = LoadEmbed();
+  const std::vector<float> residuals = Residuals(*part, 50, 1);
+  const std::vector<float> together = Logits(*part, residuals);
+  const auto width = static_cast<size_t>(part->hidden_size());
+  const auto vocab = static_cast<size_t>(part->vocab_size());
+  for (size_t row : {size_t{0}, size_t{31}, size_t{32}, size_t{49}}) {
+    const auto from = residuals.begin() + static_cast<std::ptrdiff_t>(row * width);
+    const std::vector<float> one =
+        Logits(*part, std::vector<float>(from, from + static_cast<std::ptrdiff_t>(width)));
+    const auto begin = together.begin() + static_cast<std::ptrdiff_t>(row * vocab);
+    EXPECT_TRUE(std::equal(one.begin(), one.end(), begin)) << "row " << row;
+  }
+}
+
+TEST(PartServiceTest, AnFfnPartHasNoRowsAndNoLogits) {
+  PartOptions options;
+  options.role = Role::kFfn;
+  options.ops.num_threads = 1;
+  const auto part = PartService::Load(kModel, options);
+  ASSERT_TRUE(part.ok()) << part.status().ToString();
+  std::vector<float> row(static_cast<size_t>((*part)->hidden_size()));
+  std::vector<float> logits(static_cast<size_t>((*part)->vocab_size()));
+  const int32_t id = 1;
+  EXPECT_EQ((*part)->EmbedRows(std::span(&id, 1), row).code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ((*part)->ComputeLogits(row, logits).code(), StatusCode::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace pergola::grid
