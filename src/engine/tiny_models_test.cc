@@ -370,6 +370,7 @@ constexpr const char* kEmbedders[] = {"bert",
                                       "xlm-roberta",
 
                                       "camembert",
+                                      "jina-bert",
                                       "bge-m3",
                                       "nomic-bert",
                                       "gte",

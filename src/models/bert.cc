@@ -14,6 +14,9 @@ namespace {
 constexpr std::string_view kDistanceKey = "attention.self.pos_key_proj";
 constexpr std::string_view kDistanceQuery = "attention.self.pos_query_proj";
 
+// jina-embeddings-v2-base-code has it.
+constexpr std::string_view kQueryNorm = "attention.self.layer_norm_q.weight";
+
 }  // namespace
 
 Result<std::unique_ptr<Encoder>> BertEncoder::Load(const ModelConfig& config,
@@ -70,6 +73,10 @@ Status BertEncoder::ReadEmbeddings(WeightReader& reader, const std::string& pref
     distance_bias_ = ExpandDistanceBias(by_bucket, config_.relative_buckets, config_.num_heads);
     bias_reach_ = kMaxBucketDistance;
   }
+  if (config_.alibi) {
+    bias_reach_ = config_.max_positions - 1;
+    distance_bias_ = MakeAlibi(config_.num_heads, bias_reach_);
+  }
   return OkStatus();
 }
 
@@ -77,6 +84,10 @@ Result<BertEncoder::Layer> BertEncoder::ReadLayer(WeightReader& reader,
                                                   const std::string& prefix) const {
   PERGOLA_ASSIGN_OR_RETURN(const BertNames* names, BertNamesOf(config_));
   const int64_t width = config_.hidden_size;
+  if (reader.Has(prefix + std::string(kQueryNorm))) {
+    return UnimplementedError("tensor '" + prefix + std::string(kQueryNorm) +
+                              "': norms of queries and keys are not supported");
+  }
   Layer layer;
   PERGOLA_ASSIGN_OR_RETURN(layer.attention,
                            ReadAttention(reader, prefix, names->attention,

@@ -73,6 +73,22 @@ Status CheckDebertaSettings(const JsonObject& json, const ModelConfig& config) {
   return OkStatus();
 }
 
+// JinaBERT v2 calls itself "bert" and says the rest by two settings.
+Status ReadJinaSettings(const JsonObject& json, ModelConfig* config) {
+  const std::string kind = json.String("feed_forward_type").value_or("original");
+  if (kind != "geglu" && kind != "reglu") {
+    return UnimplementedError(json.name() + ": feed_forward_type '" + kind +
+                              "' with position_embedding_type 'alibi' is not supported");
+  }
+  config->architecture = "jina_bert";
+  config->activation = kind == "geglu" ? kernels::Epilogue::kGeluErf : kernels::Epilogue::kRelu;
+  config->ffn_up_bias = false;
+  config->positions = PositionKind::kNone;
+  config->alibi = true;
+  config->max_positions = std::min(config->max_positions, kMaxRotaryPositions);
+  return OkStatus();
+}
+
 Result<DisentangledParameters> ReadDisentangled(const JsonObject& json, int64_t max_positions) {
   DisentangledParameters parameters;
   for (const std::string& kind : SplitNames(json, "pos_att_type")) {
@@ -114,8 +130,12 @@ Result<ModelConfig> ReadBertConfig(const JsonObject& json) {
                            ReadActivation(json, distil ? "activation" : "hidden_act", "gelu"));
   config.norm_epsilon = static_cast<float>(json.Number("layer_norm_eps").value_or(1e-12));
   SetAllBiases(true, &config);
-  if (const auto kind = json.String("position_embedding_type"); kind && *kind != "absolute") {
-    return UnimplementedError(json.name() + ": position_embedding_type '" + *kind +
+  const std::string position_kind = json.String("position_embedding_type").value_or("absolute");
+  const bool bert = config.architecture == "bert" || config.architecture == "jina_bert";
+  if (bert && position_kind == "alibi") {
+    PERGOLA_RETURN_IF_ERROR(ReadJinaSettings(json, &config));
+  } else if (config.architecture == "jina_bert" || position_kind != "absolute") {
+    return UnimplementedError(json.name() + ": position_embedding_type '" + position_kind +
                               "' is not supported");
   }
   const bool mpnet = config.architecture == "mpnet";
@@ -126,7 +146,7 @@ Result<ModelConfig> ReadBertConfig(const JsonObject& json) {
     PERGOLA_ASSIGN_OR_RETURN(config.relative_buckets,
                              json.RequireInt("relative_attention_num_buckets", 4, 4096));
   }
-  if (!distil && config.architecture != "bert") {
+  if (!distil && !bert) {
     PERGOLA_RETURN_IF_ERROR(ReservePositions(json, &config));
   }
   return config;

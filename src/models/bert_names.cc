@@ -69,6 +69,15 @@ constexpr BertNames DebertaNames() {
   return names;
 }
 
+constexpr BertNames JinaBertNames() {
+  BertNames names = kBertNames;
+  names.architecture = "jina_bert";
+  names.position = "";
+  names.ffn = {.down = "mlp.wo", .gate_and_up = "mlp.gated_layers"};
+  names.output_norm = "mlp.layernorm";
+  return names;
+}
+
 constexpr BertNames NomicBertNames() {
   BertNames names = kBertNames;
   names.architecture = "nomic_bert";
@@ -113,13 +122,14 @@ constexpr BertNames GgufNames(std::string_view architecture, bool gated) {
           .output_norm = "layer_output_norm"};
 }
 
-constexpr std::array<BertNames, 11> kNames = {kBertNames,
+constexpr std::array<BertNames, 12> kNames = {kBertNames,
                                               RobertaNames("roberta"),
                                               RobertaNames("xlm-roberta"),
                                               RobertaNames("camembert"),
                                               DistilBertNames(),
                                               MpnetNames(),
                                               DebertaNames(),
+                                              JinaBertNames(),
                                               NomicBertNames(),
                                               GteNames(),
                                               GgufNames("bert", false),

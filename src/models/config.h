@@ -63,6 +63,7 @@ struct ModelConfig {
   RopeParameters rope;                  // kRotary; where some layers slide, of the full ones
   RopeParameters rope_local;            // of sliding layers
   int64_t position_offset = 0;          // kLearned: row of the position table that position 0 reads
+  bool alibi = false;                   // jina_bert: heads see less of what is further away
   int64_t relative_buckets = 0;         // mpnet: buckets of the attention bias; 0: none
   DisentangledParameters disentangled;  // deberta-v2; neither keys nor queries: none
   int64_t num_token_types = 0;          // 0: no token type embedding

@@ -52,6 +52,22 @@ TEST_F(ConfigTest, ReadsTheBertFamily) {
   EXPECT_EQ(mpnet->max_positions, 200);
 }
 
+// It calls itself "bert".
+TEST_F(ConfigTest, ReadsJinaBertAndRefusesItsOtherFeedForwardBlocks) {
+  std::string json = kBert;
+  json.replace(json.rfind('}'), 1, R"(, "position_embedding_type": "alibi"})");
+  EXPECT_EQ(ReadHfConfig(Write("plain.json", json)).status().code(), StatusCode::kUnimplemented);
+  json.replace(json.rfind('}'), 1, R"(, "feed_forward_type": "reglu"})");
+  const auto config = ReadHfConfig(Write("config.json", json));
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->architecture, "jina_bert");
+  EXPECT_TRUE(config->alibi);
+  EXPECT_EQ(config->positions, PositionKind::kNone);
+  EXPECT_EQ(config->activation, kernels::Epilogue::kRelu);
+  EXPECT_FALSE(config->ffn_up_bias);
+  EXPECT_TRUE(config->ffn_down_bias);
+}
+
 TEST_F(ConfigTest, ReadsGemmaInBothSpellings) {
   const auto config = ReadHfConfig(Tiny("gemma3-embed/config.json"));
   ASSERT_TRUE(config.ok()) << config.status().ToString();

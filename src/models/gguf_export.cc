@@ -335,6 +335,7 @@ Status CheckSameComputation(const ModelConfig& checkpoint, const ModelConfig& gg
       {!rotary || SameRope(a.rope, b.rope), "rope"},
       {!slides || !rotary || SameRope(a.rope_local, b.rope_local), "rope of sliding layers"},
       {a.relative_buckets == b.relative_buckets, "relative_buckets"},
+      {a.alibi == b.alibi, "alibi"},
       {!a.disentangled.keys && !a.disentangled.queries, "disentangled attention"},
       {a.num_token_types == b.num_token_types, "num_token_types"},
       {a.causal == b.causal, "causal"},

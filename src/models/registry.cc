@@ -24,6 +24,7 @@ constexpr std::array kArchitectures = {
     Architecture{"distilbert", "", ReadBertConfig, nullptr, BertEncoder::Load},
     Architecture{"mpnet", "", ReadBertConfig, nullptr, BertEncoder::Load},
     Architecture{"deberta-v2", "", ReadDebertaConfig, nullptr, BertEncoder::Load},
+    Architecture{"jina_bert", "", ReadBertConfig, nullptr, BertEncoder::Load},
     Architecture{"nomic_bert", "nomic-bert", ReadNomicBertConfig, ReadNomicBertGguf,
                  BertEncoder::Load},
     Architecture{"new", "", ReadGteConfig, nullptr, BertEncoder::Load},

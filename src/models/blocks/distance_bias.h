@@ -1,5 +1,8 @@
-// T5's relative attention bias, as MPNet uses it: buckets of the distance, exact when near and
-// logarithmic when far (Raffel et al. 2020, section 2.1).
+// Biases of attention by distance alone, as AttentionOptions::distance_bias wants them.
+//
+// T5's, as MPNet uses it: buckets of the distance, exact when near and logarithmic when far (Raffel
+// et al. 2020, section 2.1). ALiBi, as JinaBERT uses it: minus the distance times a slope of the
+// head (Press et al. 2022), to both sides.
 #pragma once
 
 #include <cstdint>
@@ -17,5 +20,9 @@ int64_t RelativeBucket(int64_t distance, int64_t buckets);
 // AttentionOptions::distance_bias wants them.
 std::vector<float> ExpandDistanceBias(const std::vector<float>& by_bucket, int64_t buckets,
                                       int64_t num_heads);
+
+// [H, 2 * reach + 1]. Slopes: 2^(-8 i / n), i from 1, for a power of two n of heads; for another
+// number those of the power below, then the first, third, ... of the power above.
+std::vector<float> MakeAlibi(int64_t num_heads, int64_t reach);
 
 }  // namespace pergola::models

@@ -29,6 +29,7 @@ import safetensors.torch
 import tokenizers
 import torch
 import transformers as tf
+from jina_bert_reference import JinaBertModel
 
 HERE = pathlib.Path(__file__).resolve().parent
 HIDDEN_TEXTS = [1, 4, 9]
@@ -171,6 +172,9 @@ DECODER = dict(num_key_value_heads=2, head_dim=8)
 MODELS = {
     "camembert": Model(2001, "bert", lambda vocab: tf.CamembertModel(tf.CamembertConfig(
         vocab_size=vocab, type_vocab_size=1, pad_token_id=0, **small()))),
+    "jina-bert": Model(2019, "bert", lambda vocab: JinaBertModel(tf.BertConfig(
+        vocab_size=vocab, type_vocab_size=2, **small(hidden_size=48, num_attention_heads=6))),
+        extra_config={"position_embedding_type": "alibi", "feed_forward_type": "geglu"}),
     "gte": Model(2002, "bert", lambda vocab: tf.GteModel(tf.GteConfig(
         vocab_size=vocab, type_vocab_size=1, pad_token_id=0,
         **small(rope_parameters={"rope_type": "default", "rope_theta": 20000.0}))), pooling="cls"),
