@@ -74,6 +74,7 @@ Result<std::unique_ptr<rpc::GridListener>> ListenForMembers(const RouterFlags& f
   options.host = flags.host;
   options.port = flags.port;
   options.tls = tls.server_link;
+  options.silence = std::max(options.silence, Seconds(flags.evict_after_s));
   if (keys != nullptr) {
     options.admits = [keys](std::string_view authorization) {
       return keys->Find(authorization).number >= 0;

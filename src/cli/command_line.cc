@@ -46,6 +46,7 @@ int Main(int argc, char** argv) {
   AddRouter(app, &run);
   AddPredict(app, &run);
   AddSlice(app, &run);
+  AddPublish(app, &run);
   AddQuantize(app, &run);
   AddPull(app, &run);
   AddModels(app, &run);

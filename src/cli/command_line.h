@@ -31,6 +31,7 @@ void AddGateway(CLI::App& app, Run* run);
 void AddRouter(CLI::App& app, Run* run);
 void AddPredict(CLI::App& app, Run* run);
 void AddSlice(CLI::App& app, Run* run);
+void AddPublish(CLI::App& app, Run* run);
 void AddQuantize(CLI::App& app, Run* run);
 void AddPull(CLI::App& app, Run* run);
 void AddModels(CLI::App& app, Run* run);

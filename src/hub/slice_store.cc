@@ -125,6 +125,11 @@ Result<SliceIndex> ParseSliceIndex(const std::string& name, std::string_view jso
   return index;
 }
 
+Result<SliceIndex> ReadSliceIndex(const fs::path& folder) {
+  PERGOLA_ASSIGN_OR_RETURN(const std::string json, ReadFile(folder / kIndex));
+  return ParseSliceIndex(folder.filename().string(), json);
+}
+
 Result<std::vector<SliceIndex>> ScanSlices(const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator entries(folder, error);
@@ -132,9 +137,8 @@ Result<std::vector<SliceIndex>> ScanSlices(const fs::path& folder) {
   std::vector<SliceIndex> slices;
   for (const fs::directory_entry& entry : entries) {
     const std::string name = entry.path().filename().string();
-    if (!CheckName(name).ok() || !fs::exists(entry.path() / kIndex, error)) continue;
-    PERGOLA_ASSIGN_OR_RETURN(const std::string json, ReadFile(entry.path() / kIndex));
-    Result<SliceIndex> index = ParseSliceIndex(name, json);
+    if (!CheckName(name).ok()) continue;
+    Result<SliceIndex> index = ReadSliceIndex(entry.path());
     if (index.ok()) slices.push_back(std::move(*index));
   }
   std::sort(slices.begin(), slices.end(),

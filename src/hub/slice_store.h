@@ -37,6 +37,8 @@ struct SliceIndex {
   std::vector<RemoteFile> files;
 };
 Result<SliceIndex> ParseSliceIndex(const std::string& name, std::string_view json);
+// Of the slice in `folder`. NOT_FOUND too.
+Result<SliceIndex> ReadSliceIndex(const std::filesystem::path& folder);
 
 // The slices in the folders of `folder`, sorted by name; what is no slice is passed over.
 Result<std::vector<SliceIndex>> ScanSlices(const std::filesystem::path& folder);

@@ -7,6 +7,7 @@
 import contextlib
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -95,8 +96,16 @@ def check_spares(pergola, golden, folder, started):
     assert waiting.communicate(timeout=120)[0] == whole and waiting.returncode == 0
     useless.kill()
 
-    # The embed part, from a folder.
-    other = started(spare(pergola, router, folder / "store-3", *keyed, "--slice-source", parts))
+    # The embed part, from a folder of published slices.
+    published = folder / "published"
+    run(pergola, "publish", parts, folder / "high", "-o", published, "--base-model", "org/tiny-llama")
+    names = [each["name"] for each in json.loads((published / "slices.json").read_text())["slices"]]
+    assert "llama-ffn-2-2" in names and "llama-embed" in names and len(names) == 6, names
+    card = (published / "llama-embed" / "README.md").read_text()
+    assert 'base_model: "org/tiny-llama"' in card and "--role embed --model llama-embed" in card, card
+    again = run(pergola, "publish", parts, folder / "high", "-o", published).stdout
+    assert re.findall(r"(\S+ \S+) copied", again) == ["0 B"] * 6, again
+    other = started(spare(pergola, router, folder / "store-3", *keyed, "--slice-source", published))
     calls = sum(member["calls"] for member in router.wait_until(lambda grid: grid["complete"])["members"])
     waiting = client()
     router.wait_until(lambda grid: sum(member["calls"] for member in grid["members"]) > calls + 50)
