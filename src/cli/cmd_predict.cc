@@ -2,17 +2,21 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/command_line.h"
 #include "cli/embed_input.h"
 #include "cli/model_location.h"
 #include "cli/predict_output.h"
+#include "cli/predict_profile.h"
 #include "cli/pull_display.h"
 #include "cli/remote_parts.h"
 #include "cli/serve_flags.h"
 #include "cli/status_exit.h"
+#include "cli/verify_split.h"
 #include "engine/generator.h"
 #include "engine/language_model.h"
 #include "hub/hub_config.h"
@@ -34,22 +38,26 @@ struct PredictFlags {
   int threads = 0;
   int64_t context = 4096;
   SplitFlags split;
+  std::string verify;  // the whole model; empty: no comparison
   engine::GenerateOptions generate = {.max_tokens = 0, .top_k = 5, .sampling = {}};
 };
 
-Result<std::unique_ptr<engine::LanguageModel>> OpenModel(const PredictFlags& flags) {
+// Of a model named `name`, what `split` leaves here.
+Result<std::unique_ptr<engine::LanguageModel>> OpenModel(const std::string& name,
+                                                         const PredictFlags& flags,
+                                                         const SplitFlags& split) {
   hub::HubConfig hub = hub::HubConfig::FromEnvironment();
   hub.offline |= flags.offline;
-  PullDisplay display(flags.model, /*quiet=*/false);
-  Result<ModelLocation> location = ResolveModel(flags.model, hub, display);
+  PullDisplay display(name, /*quiet=*/false);
+  Result<ModelLocation> location = ResolveModel(name, hub, display);
   display.Finish();
   if (!location.ok()) return location.status();
   engine::LanguageModelOptions options;
   options.ops.num_threads = flags.threads;
   options.max_positions = flags.context;
   if (flags.activations == "f32") options.activations = kernels::ActivationPrecision::kF32;
-  options.embeddings = options.head = flags.split.local_embed();
-  options.feed_forward = flags.split.local_ffn();
+  options.embeddings = options.head = split.local_embed();
+  options.feed_forward = split.local_ffn();
   return engine::LanguageModel::Load(location->path.string(), options);
 }
 
@@ -60,71 +68,99 @@ Result<std::unique_ptr<EmbedInput>> OpenPrompts(const PredictFlags& flags) {
   return OpenEmbedInput(flags.inputs, options);
 }
 
-void PrintProfile(const engine::Generation& generation, size_t prompt_tokens) {
-  const engine::GenerationProfile& profile = generation.profile;
-  const auto ms = [](std::chrono::nanoseconds time) {
-    return std::chrono::duration<double, std::milli>(time).count();
-  };
-  const double decode = ms(profile.total) - ms(profile.prefill);
-  // The first token comes with the prefill.
-  const auto decoded = static_cast<double>(generation.ids.size()) - 1;
-  std::fprintf(stderr, "prefill %zu tokens %.1f ms", prompt_tokens, ms(profile.prefill));
-  if (decoded > 0) {
-    std::fprintf(stderr, "; decode %.0f tokens %.1f ms, %.1f tokens/s", decoded, decode,
-                 1000 * decoded / decode);
+// What is wrong with the combination of flags; empty: nothing.
+const char* UsageError(const PredictFlags& flags) {
+  const SplitFlags& split = flags.split;
+  if (flags.inputs.empty() == flags.prompts.empty()) {
+    return "predict needs --prompt or --input, not both";
   }
-  std::fprintf(stderr, "; embed %.1f ms, layers %.1f ms, logits %.1f ms\n", ms(profile.embed),
-               ms(profile.layers), ms(profile.head));
+  if (split.attention_only && (split.local_embed() || split.local_ffn())) {
+    return "--attention-only needs --grid, or --embed with --ffn or --shards";
+  }
+  if (!split.grid.empty() && !(split.embed.empty() && split.ffn.empty() && split.shards.empty())) {
+    return "--grid stands for --embed, --ffn and --shards: not both";
+  }
+  if (!flags.verify.empty() && split.local_embed() && split.local_ffn()) {
+    return "--verify compares with servers: it needs --grid, --embed, --ffn or --shards";
+  }
+  return "";
+}
+
+// What answers the prompts. Members refer to earlier ones.
+struct Predictor {
+  std::unique_ptr<engine::LanguageModel> model;
+  std::unique_ptr<engine::LanguageModel> whole;  // of --verify
+  std::unique_ptr<RemoteParts> remote;
+  std::unique_ptr<SplitVerifier> verifier;
+  std::unique_ptr<engine::Generator> generator;
+};
+
+Result<Predictor> OpenPredictor(const PredictFlags& flags) {
+  Predictor predictor;
+  PERGOLA_ASSIGN_OR_RETURN(predictor.model, OpenModel(flags.model, flags, flags.split));
+  PERGOLA_ASSIGN_OR_RETURN(predictor.remote, RemoteParts::Connect(flags.split, *predictor.model));
+  if (!flags.verify.empty()) {
+    PERGOLA_ASSIGN_OR_RETURN(predictor.whole, OpenModel(flags.verify, flags, SplitFlags{}));
+    PERGOLA_ASSIGN_OR_RETURN(predictor.verifier,
+                             SplitVerifier::Open(flags.split, *predictor.model, *predictor.whole));
+  }
+  predictor.generator =
+      std::make_unique<engine::Generator>(*predictor.model, predictor.remote->ports());
+  return predictor;
+}
+
+// Answers one prompt. Tells by `agreed` whether rows of f32 gave what one piece gives.
+Status PredictOne(const PredictFlags& flags, Predictor& predictor, std::string_view text,
+                  std::span<const int32_t> ids, bool* agreed) {
+  engine::GenerateOptions options = flags.generate;
+  options.stop_at_end = !flags.ignore_end;
+  predictor.remote->TakeFfnTimes();
+  PERGOLA_ASSIGN_OR_RETURN(const engine::Generation generation,
+                           predictor.generator->Generate(ids, options));
+  const PredictProfile profile =
+      ProfileOf(generation, ids.size(), predictor.remote->TakeFfnTimes());
+  std::vector<PayloadParity> parities;
+  if (predictor.verifier != nullptr) {
+    PERGOLA_ASSIGN_OR_RETURN(parities, predictor.verifier->Compare(ids, options));
+    *agreed &= parities.front().same_tokens() && parities.front().largest_error == 0;
+  }
+  const tokenizers::Tokenizer& tokenizer = predictor.model->tokenizer();
+  Prediction prediction{text, ids, &generation};
+  if (flags.profile) prediction.profile = &profile;
+  prediction.parities = parities;
+  const std::string out =
+      flags.json ? PredictionJson(prediction, tokenizer) : PredictionText(prediction, tokenizer);
+  std::fwrite(out.data(), 1, out.size(), stdout);  // Main tells of a failure
+  if (flags.profile && !flags.json) std::fputs(ProfileText(profile).c_str(), stderr);
+  return OkStatus();
 }
 
 int Predict(const PredictFlags& flags) {
-  if (flags.inputs.empty() == flags.prompts.empty()) {
-    std::fputs("pergola: predict needs --prompt or --input, not both\n", stderr);
-    return kExitUsage;
-  }
-  if (flags.split.attention_only && (flags.split.local_embed() || flags.split.local_ffn())) {
-    std::fputs("pergola: --attention-only needs --grid, or --embed with --ffn or --shards\n",
-               stderr);
-    return kExitUsage;
-  }
-  if (!flags.split.grid.empty() &&
-      !(flags.split.embed.empty() && flags.split.ffn.empty() && flags.split.shards.empty())) {
-    std::fputs("pergola: --grid stands for --embed, --ffn and --shards: not both\n", stderr);
+  if (const char* error = UsageError(flags); *error != '\0') {
+    std::fprintf(stderr, "pergola: %s\n", error);
     return kExitUsage;
   }
   const auto input = OpenPrompts(flags);
   if (!input.ok()) return Fail(input.status());
-  const auto model = OpenModel(flags);
-  if (!model.ok()) return Fail(model.status());
-  const tokenizers::Tokenizer& tokenizer = (*model)->tokenizer();
-  auto remote = RemoteParts::Connect(flags.split, **model);
-  if (!remote.ok()) return Fail(remote.status());
-  engine::Generator generator(**model, (*remote)->ports());
-  engine::GenerateOptions options = flags.generate;
-  options.stop_at_end = !flags.ignore_end;
+  auto predictor = OpenPredictor(flags);
+  if (!predictor.ok()) return Fail(predictor.status());
+  const tokenizers::Tokenizer& tokenizer = predictor->model->tokenizer();
   tokenizers::EncodeOptions encode;
   encode.add_special_tokens = !flags.no_special_tokens;
   tokenizers::Encoding encoding;
   InputRecord record;
+  bool agreed = true;
   for (;;) {
     const Result<bool> more = (*input)->Next(&record);
     if (!more.ok()) return Fail(more.status());
-    if (!*more) return kExitOk;
+    if (!*more || std::ferror(stdout)) break;
     Status status = record.status;
     if (status.ok()) status = tokenizer.Encode(record.text, encode, &encoding);
+    if (status.ok()) status = PredictOne(flags, *predictor, record.text, encoding.ids, &agreed);
     if (!status.ok()) return Fail(status.WithContext(record.where));
-    const auto generation = generator.Generate(encoding.ids, options);
-    if (!generation.ok()) return Fail(generation.status().WithContext(record.where));
-    const Prediction prediction{record.text, encoding.ids, &*generation};
-    const std::string out =
-        flags.json ? PredictionJson(prediction, tokenizer) : PredictionText(prediction, tokenizer);
-    if (std::fwrite(out.data(), 1, out.size(), stdout) != out.size()) return kExitOk;  // Main tells
-    if (flags.profile) {
-      PrintProfile(*generation, encoding.ids.size());
-      const std::string times = (*remote)->ProfileText(*generation);
-      std::fputs(times.c_str(), stderr);
-    }
   }
+  if (agreed) return kExitOk;
+  return Fail(InternalError("rows of f32 do not give what the model gives in one piece"));
 }
 
 void AddSamplingFlags(CLI::App& command, engine::GenerateOptions& options) {
@@ -159,7 +195,8 @@ void AddSamplingFlags(CLI::App& command, engine::GenerateOptions& options) {
 
 void AddSplitFlags(CLI::App& command, SplitFlags& split) {
   command.add_option("--embed", split.embed,
-                     "Server of the embedding table and the logits, pergola://host:port");
+                     "Server of the embedding table and the logits, pergola://host:port or "
+                     "http://host:port");
   command
       .add_option("--ffn", split.ffn,
                   "Servers of the feed-forward layers; those with the same layers stand in for "
@@ -191,7 +228,9 @@ void AddPredict(CLI::App& app, Run* run) {
   command->footer(
       "Prints the likeliest next tokens of each prompt and, with --max-tokens, its continuation.\n"
       "With --json a line per prompt: {\"ids\":[...],\"top\":[{\"token_id\",\"token\",\"logit\","
-      "\"prob\"}],\n\"generated\":[...],\"text\":\"...\"}. A bad line ends the run.\n\n"
+      "\"prob\"}],\n\"generated\":[...],\"text\":\"...\"}, with --profile \"profile\", with "
+      "--verify \"verify\". A bad "
+      "line ends the run.\n\n"
       "  pergola predict --prompt 'The capital of France is' --max-tokens 16\n"
       "  pergola predict --input prompts.jsonl --field text --top-k 20 --json");
   auto flags = std::make_shared<PredictFlags>();
@@ -216,8 +255,12 @@ void AddPredict(CLI::App& app, Run* run) {
   command->add_option("--threads", flags->threads, "Compute threads (0: one per usable core)")
       ->check(CLI::Range(0, 1024));
   AddSplitFlags(*command, flags->split);
+  command->add_option("--verify", flags->verify,
+                      "The whole model: compute with it too, and say how far each payload type is "
+                      "from it");
   command->add_flag("--json", flags->json, "A JSON line per prompt");
-  command->add_flag("--profile", flags->profile, "Say on stderr where the time went");
+  command->add_flag("--profile", flags->profile,
+                    "Say where the time went: on stderr, or with --json in the line");
   command->add_flag("--offline", flags->offline, "Do not fetch a missing model");
   command->callback([flags, run] { *run = [flags] { return Predict(*flags); }; });
 }

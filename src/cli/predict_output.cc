@@ -39,8 +39,10 @@ std::string PredictionJson(const Prediction& prediction, const tokenizers::Token
     out += '}';
   }
   out += "],\"generated\":" + IdList(generation.ids) +
-         ",\"text\":" + JsonString(TextOf(generation.ids, tokenizer)) + "}\n";
-  return out;
+         ",\"text\":" + JsonString(TextOf(generation.ids, tokenizer));
+  if (prediction.profile != nullptr) out += ",\"profile\":" + ProfileJson(*prediction.profile);
+  if (!prediction.parities.empty()) out += ",\"verify\":" + ParityJson(prediction.parities);
+  return out + "}\n";
 }
 
 std::string PredictionText(const Prediction& prediction, const tokenizers::Tokenizer& tokenizer) {
@@ -55,7 +57,7 @@ std::string PredictionText(const Prediction& prediction, const tokenizers::Token
                   token.id);
     out += numbers + JsonString(TextOf(std::span(&token.id, 1), tokenizer)) + "\n";
   }
-  return out;
+  return out + ParityText(prediction.parities, tokenizer);
 }
 
 }  // namespace pergola::cli

@@ -1,7 +1,5 @@
 #include "cli/remote_parts.h"
 
-#include <cstdio>
-
 #include "cli/layer_range.h"
 #include "cli/serve_flags.h"
 #include "engine/slicer.h"
@@ -50,7 +48,12 @@ Result<std::unique_ptr<RemoteParts>> RemoteParts::Connect(const SplitFlags& flag
   expected.tls = tls.client;
   if (!flags.local_embed()) {
     const std::string& url = flags.grid.empty() ? flags.embed : flags.grid;
-    PERGOLA_ASSIGN_OR_RETURN(parts->embed_, grid::RemoteEmbed::Connect(url, expected));
+    if (url.starts_with("http://") || url.starts_with("https://")) {
+      PERGOLA_ASSIGN_OR_RETURN(parts->http_embed_,
+                               HttpEmbed::Connect(url, expected, flags.tls.server_ca));
+    } else {
+      PERGOLA_ASSIGN_OR_RETURN(parts->embed_, grid::RemoteEmbed::Connect(url, expected));
+    }
   }
   if (!flags.local_ffn()) {
     PERGOLA_ASSIGN_OR_RETURN(const std::vector<grid::FfnServer> servers, FfnServers(flags));
@@ -61,27 +64,23 @@ Result<std::unique_ptr<RemoteParts>> RemoteParts::Connect(const SplitFlags& flag
 }
 
 engine::GeneratorPorts RemoteParts::ports() {
-  return {.embed = embed_.get(), .ffn = ffn_.get(), .head = embed_.get()};
+  engine::GeneratorPorts ports{.embed = embed_.get(), .ffn = ffn_.get(), .head = embed_.get()};
+  if (http_embed_) ports.embed = http_embed_.get();
+  if (http_embed_) ports.head = http_embed_.get();
+  return ports;
 }
 
-std::string RemoteParts::ProfileText(const engine::Generation& generation) {
-  if (ffn_ == nullptr) return "";
+std::optional<grid::RemoteTimes> RemoteParts::TakeFfnTimes() {
+  if (ffn_ == nullptr) return std::nullopt;
   const grid::RemoteTimes now = ffn_->times();
-  const auto ms = [](std::chrono::nanoseconds time) {
-    return std::chrono::duration<double, std::milli>(time).count();
-  };
-  const double waited = ms(now.waited - before_.waited);
-  const double computed = ms(now.computed - before_.computed);
-  const auto calls = static_cast<double>(now.calls - before_.calls);
-  char line[256];
-  std::snprintf(line, sizeof line,
-                "attention %.1f ms, ffn %.1f ms there, transport %.1f ms (%.0f calls, %.1f us "
-                "each), %.1f kB sent\n",
-                ms(generation.profile.layers) - waited, computed, waited - computed, calls,
-                calls > 0 ? 1000 * (waited - computed) / calls : 0.0,
-                static_cast<double>(now.sent_bytes - before_.sent_bytes) / 1000);
+  grid::RemoteTimes taken = now;
+  taken.waited -= before_.waited;
+  taken.computed -= before_.computed;
+  taken.sent_bytes -= before_.sent_bytes;
+  taken.received_bytes -= before_.received_bytes;
+  taken.calls -= before_.calls;
   before_ = now;
-  return line;
+  return taken;
 }
 
 }  // namespace pergola::cli

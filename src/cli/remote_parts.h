@@ -2,17 +2,19 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/grid_tls.h"
+#include "cli/http_embed.h"
 #include "engine/generator.h"
 #include "grid/remote_part.h"
 
 namespace pergola::cli {
 
 struct SplitFlags {
-  std::string embed;                // empty: here
+  std::string embed;                // of either scheme, pergola:// or http://; empty: here
   std::vector<std::string> ffn;     // URLs, each for the layers that it states
   std::vector<std::string> shards;  // "0-8=URL"
   std::string grid;                 // URL of a router that stands for all these
@@ -35,12 +37,13 @@ class RemoteParts {
 
   // For a generator that this object outlives.
   engine::GeneratorPorts ports();
-  // Where the time of the last generation went, a line; empty when nothing is remote. Counts from
-  // the call before.
-  std::string ProfileText(const engine::Generation& generation);
+  // What the servers of feed-forward layers took since the call before; none when there are none.
+  std::optional<grid::RemoteTimes> TakeFfnTimes();
 
  private:
+  // At most one of these two.
   std::unique_ptr<grid::RemoteEmbed> embed_;
+  std::unique_ptr<HttpEmbed> http_embed_;
   std::unique_ptr<grid::RemoteFfn> ffn_;
   grid::RemoteTimes before_;
 };

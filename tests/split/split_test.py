@@ -28,6 +28,8 @@ class Server:
             said += line
             if line == "Ready.\n":
                 self.url = re.search(r"pergola://\S+", said).group(0)
+                http = re.search(r"http://\S+", said)
+                self.http_url = http and http.group(0)
                 return
         raise AssertionError(said)
 
@@ -66,6 +68,27 @@ def check_slices(pergola, model, folder):
     path.write_bytes(whole)
 
 
+def check_verify(pergola, whole, ask, other):
+    """`ask` is a split prediction: compared with `whole`, and with the whole of another model."""
+    rows = [json.loads(line) for line in run(pergola, *ask, "--verify", whole, "--profile").stdout.splitlines()]
+    width = None
+    for row in rows:
+        f32, bf16, i8 = row["verify"]
+        width = width or f32["bytes_per_row"] / 4
+        assert f32["payload"] == "f32" and f32["bytes_per_row"] == 4 * width
+        assert f32["same_tokens"] and f32["first_difference"] is None and f32["largest_error"] == 0
+        assert bf16["payload"] == "bf16" and bf16["bytes_per_row"] == 2 * width
+        assert i8["payload"] == "i8" and i8["bytes_per_row"] == width + 4 * ((width + 31) // 32)
+        for lossy in (bf16, i8):
+            assert 0 < lossy["rms_error"] < lossy["largest_error"] < 1, lossy
+            assert lossy["same_tokens"] == (lossy["first_difference"] is None)
+        per_token = row["profile"]["per_token"]
+        assert {"embed_ms", "attention_ms", "ffn_ms", "transport_ms", "logits_ms"} < per_token.keys()
+        assert row["profile"]["calls"] > 0 and row["profile"]["prompt_tokens"] == len(row["ids"])
+    failed = run(pergola, *ask, "--verify", other, code=4)
+    assert "identity" in failed.stderr, failed.stderr
+
+
 def check_model(pergola, golden, name, folder):
     model = golden / name
     check_slices(pergola, model, folder)
@@ -84,6 +107,13 @@ def check_model(pergola, golden, name, folder):
             return run(pergola, "predict", "--model", folder / "all" / "client", "--attention-only", "--embed",
                        embed.url, "--ffn", ",".join(each.url for each in ffn), *ask, code=code)
         assert split(low, high, spare).stdout == local
+        client = ("predict", "--model", folder / "all" / "client", "--attention-only", "--ffn", f"{low.url},{high.url}")
+        assert run(pergola, *client, "--embed", embed.http_url, *ask).stdout == local
+        other = next(each for each in ("llama", "qwen3-causal") if each != name)
+        check_verify(pergola, model, (*client, "--embed", embed.http_url, *ask), golden / other)
+        run(pergola, "predict", "--model", model, "--prompt", "a", "--verify", model, code=2)
+        failed = run(pergola, "predict", "--model", golden / other, "--embed", embed.http_url, "--prompt", "a", code=4)
+        assert "identity" in failed.stderr, failed.stderr
         # Killed without a word: the other one with the same layers answers.
         low.stop(signal.SIGKILL)
         assert split(low, high, spare).stdout == local
@@ -94,7 +124,6 @@ def check_model(pergola, golden, name, folder):
         assert "no server has the feed-forward layers 2" in failed.stderr, failed.stderr
         failed = split(spare, code=4)
         assert "no server has the feed-forward layers 2" in failed.stderr, failed.stderr
-        other = next(each for each in ("llama", "qwen3-causal") if each != name)
         failed = run(pergola, "predict", "--model", golden / other, "--ffn", f"{spare.url},{high.url}", "--prompt",
                      "a", code=4)
         assert "identity" in failed.stderr, failed.stderr
