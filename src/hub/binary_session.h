@@ -1,5 +1,6 @@
-// Requests with bodies of any type to one HTTP(S) server over a connection that stays open, and what
-// it says when it refuses them. HttpSession of http_client.h is for JSON, HttpClient for downloads.
+// Requests with bodies of any type to one HTTP(S) server over a connection that stays open, and
+// what it says when it refuses them. HttpSession of http_client.h is for JSON, HttpClient for
+// downloads.
 //
 //   BinarySession session("http://127.0.0.1:42690", {});
 //   PERGOLA_ASSIGN_OR_RETURN(const std::string_view rows,
