@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/testing/numeric_matcher.h"
@@ -31,7 +32,11 @@ struct AttentionCase {
   float scale = 0;  // 0 = 1 / sqrt(W)
   bool distance_keys = false, distance_queries = false;
   int64_t distance_reach = 40;
+  bool round_to_bf16 = false;
 };
+
+// Largest relative error of a value rounded to bf16.
+constexpr double kBF16Epsilon = 1.0 / 512;
 
 class AttentionConformanceTest : public testing::KernelSetTest {
  protected:
@@ -58,6 +63,7 @@ class AttentionConformanceTest : public testing::KernelSetTest {
     options.bias_reach = 9;
     const std::vector<float> bias = random.Values(c.heads * (2 * options.bias_reach + 1));
     if (c.with_bias) options.distance_bias = bias.data();
+    options.round_to_bf16 = c.round_to_bf16;
 
     const testing::RandomDistanceVectors vectors(random, c.heads, c.width, c.distance_reach);
     const auto of_set = vectors.For(*set_, c.distance_keys, c.distance_queries);
@@ -90,10 +96,17 @@ class AttentionConformanceTest : public testing::KernelSetTest {
                (DotProductBound(c.width, vectors.norm(), std::max(q_norm, k_norm)) +
                 kEpsilon * (2 * product + q_norm * k_norm));
     }
+    // Both factors of a score are rounded; then probabilities and values, which are at most 1.
+    double rounded = 0;
+    if (c.round_to_bf16) {
+      score += options.scale * q_norm * k_norm * kBF16Epsilon * (2 + kBF16Epsilon);
+      rounded = kBF16Epsilon * (2 + kBF16Epsilon);
+    }
     const int64_t longest = *std::max_element(c.lengths.begin(), c.lengths.end());
     const double sums = 4 * std::sqrt(static_cast<double>(longest)) * kEpsilon;
-    EXPECT_TRUE(Within(actual.view(), expected.view(),
-                       [&](int64_t, int64_t) { return 2 * score + sums + 4 * kEpsilon; }));
+    EXPECT_TRUE(Within(actual.view(), expected.view(), [&](int64_t, int64_t) {
+      return 2 * score + sums + rounded + 4 * kEpsilon;
+    }));
     EXPECT_TRUE(actual.MarkersIntact());
   }
 
@@ -162,6 +175,52 @@ TEST_P(AttentionConformanceTest, DistanceVectors) {
          .distance_queries = true});
 }
 
+TEST_P(AttentionConformanceTest, RoundedToBF16) {
+  for (int32_t length : {1, 2, 15, 16, 17, 48, 63, 64, 65, 97, 130}) {
+    Check({.lengths = {length},
+           .heads = 2,
+           .kv_heads = 2,
+           .width = 32,
+           .mask = {},
+           .round_to_bf16 = true});
+  }
+  for (int64_t width : {7, 8, 12, 24, 64, 256}) {
+    Check({.lengths = {5, 70, 1, 33},
+           .heads = 4,
+           .kv_heads = 2,
+           .width = width,
+           .mask = {},
+           .round_to_bf16 = true});
+  }
+  for (const AttentionMask& mask : {AttentionMask{kUnlimited, 0}, AttentionMask{16, 16},
+                                    AttentionMask{5, 0}, AttentionMask{100, 1}}) {
+    Check({.lengths = {3, 131, 64},
+           .heads = 2,
+           .kv_heads = 1,
+           .width = 32,
+           .mask = mask,
+           .with_bias = true,
+           .round_to_bf16 = true});
+  }
+  // With distance vectors nothing is rounded.
+  Check({.lengths = {60}, .mask = {}, .distance_keys = true, .round_to_bf16 = true});
+}
+
+TEST_P(AttentionConformanceTest, RoundsWhereTheInstructionsAre) {
+  Random random(12);
+  const OwnedMatrix x = OwnedMatrix::Of(random, 40, 16);
+  const std::vector<int32_t> cu_seqlens = {0, 40};
+  AttentionOptions options;
+  options.num_heads = options.num_kv_heads = 1;
+  options.head_width = 16;
+  OwnedMatrix exact(40, 16), rounded(40, 16);
+  set_->Attention(x.view(), x.view(), x.view(), {cu_seqlens}, options, exact.view());
+  options.round_to_bf16 = true;
+  set_->Attention(x.view(), x.view(), x.view(), {cu_seqlens}, options, rounded.view());
+  EXPECT_EQ(pergola::testing::BitEqual(exact.view(), rounded.view()),
+            set_->name() != "avx512-bf16");
+}
+
 // What decoding row by row with a key/value cache gives is what one pass over all rows gives.
 TEST_P(AttentionConformanceTest, CachedKeysGiveTheBitsOfOnePass) {
   Random random(11);
@@ -169,8 +228,10 @@ TEST_P(AttentionConformanceTest, CachedKeysGiveTheBitsOfOnePass) {
   const OwnedMatrix q = OwnedMatrix::Of(random, tokens, heads * width);
   const OwnedMatrix k = OwnedMatrix::Of(random, tokens, kv_heads * width);
   const OwnedMatrix v = OwnedMatrix::Of(random, tokens, kv_heads * width);
-  for (const int32_t left : {kUnlimited, 7, 64}) {
+  for (const auto& [left, round] :
+       {std::pair{kUnlimited, false}, {7, false}, {64, false}, {kUnlimited, true}, {7, true}}) {
     AttentionOptions options;
+    options.round_to_bf16 = round;
     options.num_heads = heads;
     options.num_kv_heads = kv_heads;
     options.head_width = width;
@@ -194,7 +255,7 @@ TEST_P(AttentionConformanceTest, CachedKeysGiveTheBitsOfOnePass) {
     oracle_->Attention(q.view().slice(tokens - 1, 1), k.view(), v.view(), {last}, options,
                        oracle.view());
     EXPECT_TRUE(Within(parts.view().slice(tokens - 1, 1), oracle.view(),
-                       [](int64_t, int64_t) { return 1e-5; }));
+                       [&](int64_t, int64_t) { return round ? 0.05 : 1e-5; }));
   }
 }
 
@@ -217,6 +278,10 @@ TEST_P(AttentionConformanceTest, MaskedKeysAddExactlyNothing) {
   options.mask = {.left = kUnlimited, .right = 0};
   OwnedMatrix before(tokens, width), after(tokens, width);
   set_->Attention(q.view(), k.view(), v.view(), {cu_seqlens}, options, before.view());
+  OwnedMatrix rounded_before(tokens, width), rounded_after(tokens, width);
+  AttentionOptions rounded = options;
+  rounded.round_to_bf16 = true;
+  set_->Attention(q.view(), k.view(), v.view(), {cu_seqlens}, rounded, rounded_before.view());
   for (int64_t col = 0; col < width; ++col) {
     k.view().row(60)[col] = 1e6f;
     v.view().row(60)[col] = 1e6f;
@@ -224,6 +289,9 @@ TEST_P(AttentionConformanceTest, MaskedKeysAddExactlyNothing) {
   set_->Attention(q.view(), k.view(), v.view(), {cu_seqlens}, options, after.view());
   EXPECT_TRUE(pergola::testing::BitEqual(after.view().slice(0, 60), before.view().slice(0, 60)));
   EXPECT_FALSE(pergola::testing::BitEqual(after.view().slice(60, 30), before.view().slice(60, 30)));
+  set_->Attention(q.view(), k.view(), v.view(), {cu_seqlens}, rounded, rounded_after.view());
+  EXPECT_TRUE(pergola::testing::BitEqual(rounded_after.view().slice(0, 60),
+                                         rounded_before.view().slice(0, 60)));
 }
 
 }  // namespace

@@ -274,11 +274,12 @@ TEST_P(SequenceEqualityTest, Attention) {
   struct Shape {
     int64_t heads, kv_heads, width;
     AttentionMask mask;
-    bool with_bias, with_vectors = false;
+    bool with_bias, with_vectors = false, round_to_bf16 = false;
   };
   for (const Shape& shape :
        {Shape{4, 4, 32, {}, false}, Shape{3, 1, 12, {}, true}, Shape{2, 1, 24, {20, 20}, false},
-        Shape{2, 2, 64, {INT32_MAX, 0}, false}, Shape{3, 3, 24, {}, false, true}}) {
+        Shape{2, 2, 64, {INT32_MAX, 0}, false}, Shape{3, 3, 24, {}, false, true},
+        Shape{4, 2, 24, {}, true, false, true}}) {
     SCOPED_TRACE("W " + std::to_string(shape.width));
     const int64_t q_width = shape.heads * shape.width, kv_width = shape.kv_heads * shape.width;
     const OwnedMatrix q = OwnedMatrix::Of(random, offsets.back(), q_width);
@@ -292,6 +293,7 @@ TEST_P(SequenceEqualityTest, Attention) {
     options.mask = shape.mask;
     options.distance_bias = shape.with_bias ? bias.data() : nullptr;
     options.bias_reach = 20;
+    options.round_to_bf16 = shape.round_to_bf16;
     const testing::RandomDistanceVectors vectors(random, shape.heads, shape.width, 70);
     const auto prepared = vectors.For(*sets_[0]);  // any Ops of the same set reads them
     if (shape.with_vectors) options.distance_vectors = &prepared.vectors;

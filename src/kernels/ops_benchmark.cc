@@ -161,7 +161,7 @@ struct AttentionShape {
 };
 
 void Attention(benchmark::State& state, const std::string& name, int threads,
-               const AttentionShape& shape) {
+               const AttentionShape& shape, bool round_to_bf16) {
   Random random(3);
   auto ops = MakeSet(name, threads);
   auto oracle = MakeSet("reference", 1);
@@ -178,12 +178,14 @@ void Attention(benchmark::State& state, const std::string& name, int threads,
   options.num_kv_heads = shape.kv_heads;
   options.head_width = shape.width;
   options.scale = 1 / std::sqrt(static_cast<float>(shape.width));
+  options.round_to_bf16 = round_to_bf16;
   OwnedMatrix out(tokens, q.view().cols), expected(shape.length, q.view().cols);
   const std::vector<int32_t> first = {0, cu_seqlens[1]};
   oracle->Attention(q.view().slice(0, shape.length), k.view().slice(0, shape.length),
                     v.view().slice(0, shape.length), {first}, options, expected.view());
   ops->Attention(q.view(), k.view(), v.view(), {cu_seqlens}, options, out.view());
-  if (RelativeError(out.view().slice(0, shape.length), expected.view()) > 1e-4) {
+  const double tolerance = round_to_bf16 ? 2e-2 : 1e-4;
+  if (RelativeError(out.view().slice(0, shape.length), expected.view()) > tolerance) {
     return state.SkipWithError("wrong result");
   }
   const ThreadPool::Pass pass(ops->threads());
@@ -272,9 +274,12 @@ void Register(const std::string& name, int threads) {
         AttentionShape{3, 1, 256, 512, 1}, AttentionShape{3, 1, 256, 2048, 1}}) {
     const std::string text = std::to_string(shape.heads) + "h" + std::to_string(shape.width) + "w" +
                              std::to_string(shape.sequences) + "x" + std::to_string(shape.length);
-    benchmark::RegisterBenchmark(("BM_Attention/F32/" + text + suffix).c_str(), Attention, name,
-                                 threads, shape)
-        ->UseRealTime();
+    for (const bool rounded : {false, true}) {
+      const std::string title = std::string("BM_Attention/") + (rounded ? "BF16/" : "F32/") + text;
+      benchmark::RegisterBenchmark((title + suffix).c_str(), Attention, name, threads, shape,
+                                   rounded)
+          ->UseRealTime();
+    }
   }
   for (const char* operation : {"LayerNorm", "RmsNorm", "Add", "GeluErf", "GeluTanh"}) {
     benchmark::RegisterBenchmark(("BM_" + std::string(operation) + "/F32/128x768" + suffix).c_str(),

@@ -150,8 +150,14 @@ class CpuOps final : public Ops {
 
   void GatherRow(const TensorView& table, int32_t id, float scale, bool accumulate, float* scratch,
                  float* y) const;
+  // How attention's operands lie for one set of options.
+  struct AttentionPanels {
+    const AttentionKernels* kernels;
+    int64_t key_bytes, value_bytes;  // of 16 keys of one head
+  };
+  AttentionPanels PanelsFor(const AttentionOptions& options) const;
   void PackKeysAndValues(ConstF32Matrix k, ConstF32Matrix v, const RaggedView& batch,
-                         const AttentionOptions& options);
+                         const AttentionOptions& options, const AttentionPanels& layout);
 
   InstructionSet isa_;
   ThreadPool pool_;
@@ -360,17 +366,29 @@ void CpuOps::Rope(F32Matrix x, int64_t head_width, const float* cos_sin,
   });
 }
 
+CpuOps::AttentionPanels CpuOps::PanelsFor(const AttentionOptions& options) const {
+  const KernelTable& table = *isa_.table;
+  const int64_t width = options.head_width;
+  // Products with distance vectors are made from the same queries, in f32.
+  const bool rounded = options.round_to_bf16 && table.attention_bf16.attention != nullptr &&
+                       options.distance_vectors == nullptr;
+  if (!rounded) {
+    return {&table.attention_f32, kPanelCols * width * 4,
+            kPanelCols * RoundUp(width, kPanelCols) * 4};
+  }
+  return {&table.attention_bf16, kPanelCols * RoundUp(width, 2) * 2,
+          kPanelCols * RoundUp(width, kPanelCols) * 2};
+}
+
 void CpuOps::PackKeysAndValues(ConstF32Matrix k, ConstF32Matrix v, const RaggedView& batch,
-                               const AttentionOptions& options) {
+                               const AttentionOptions& options, const AttentionPanels& layout) {
   const int64_t width = options.head_width;
   const int64_t heads = options.num_kv_heads;
   const auto& panels = attention_plan_.key_panels();
   const int64_t num_panels = static_cast<int64_t>(panels.size());
-  const int64_t key_values = kPanelCols * width;  // of one panel and head
-  const int64_t value_values = kPanelCols * RoundUp(width, kPanelCols);
-  float* keys = packed_keys_.Reserve<float>(num_panels * heads * key_values);
-  float* values = packed_values_.Reserve<float>(num_panels * heads * value_values);
-  const int64_t chunk = std::max<int64_t>(1, kItemValues / (key_values * heads));
+  std::byte* keys = packed_keys_.Reserve<std::byte>(num_panels * heads * layout.key_bytes);
+  std::byte* values = packed_values_.Reserve<std::byte>(num_panels * heads * layout.value_bytes);
+  const int64_t chunk = std::max<int64_t>(1, kItemValues / (kPanelCols * width * heads));
   pool_.ParallelFor((num_panels + chunk - 1) / chunk, [&](int64_t item) {
     for (int64_t at = item * chunk; at < std::min(num_panels, (item + 1) * chunk); ++at) {
       const auto [seq, index] = panels[static_cast<size_t>(at)];
@@ -381,10 +399,10 @@ void CpuOps::PackKeysAndValues(ConstF32Matrix k, ConstF32Matrix v, const RaggedV
       const int64_t first_panel = attention_plan_.first_panel(seq) * heads;
       for (int64_t head = 0; head < heads; ++head) {
         const int64_t place = first_panel + head * seq_panels;
-        isa_.table->pack_keys(k.row(first_row) + head * width, k.stride, length, width, index,
-                              index + 1, keys + place * key_values);
-        isa_.table->pack_values(v.row(first_row) + head * width, v.stride, length, width, index,
-                                index + 1, values + place * value_values);
+        layout.kernels->pack_keys(k.row(first_row) + head * width, k.stride, length, width, index,
+                                  index + 1, keys + place * layout.key_bytes);
+        layout.kernels->pack_values(v.row(first_row) + head * width, v.stride, length, width, index,
+                                    index + 1, values + place * layout.value_bytes);
       }
     }
   });
@@ -403,7 +421,8 @@ void CpuOps::Attention(ConstF32Matrix q, ConstF32Matrix k, ConstF32Matrix v,
   PERGOLA_DCHECK(options.mask.left >= 0 && options.mask.right >= 0);
   if (q.rows == 0) return;
   attention_plan_.Build(batch, options.past);
-  PackKeysAndValues(k, v, batch, options);
+  const AttentionPanels layout = PanelsFor(options);
+  PackKeysAndValues(k, v, batch, options, layout);
   ReserveThreadScratch<float>(AttentionScratchFloats(width));
 
   const auto& blocks = attention_plan_.query_blocks();
@@ -418,8 +437,8 @@ void CpuOps::Attention(ConstF32Matrix q, ConstF32Matrix k, ConstF32Matrix v,
     task.q_stride = q.stride;
     const int64_t place = attention_plan_.first_panel(seq) * options.num_kv_heads +
                           head / group * (RoundUp(task.length, kPanelCols) / kPanelCols);
-    task.keys = packed_keys_.as<float>() + place * kPanelCols * width;
-    task.values = packed_values_.as<float>() + place * kPanelCols * RoundUp(width, kPanelCols);
+    task.keys = packed_keys_.as<std::byte>() + place * layout.key_bytes;
+    task.values = packed_values_.as<std::byte>() + place * layout.value_bytes;
     task.width = width;
     task.query_begin = query_begin;
     task.query_end = query_end;
@@ -437,7 +456,7 @@ void CpuOps::Attention(ConstF32Matrix q, ConstF32Matrix k, ConstF32Matrix v,
     task.out = out.row(first_row - options.past) + head * width;
     task.out_stride = out.stride;
     task.scratch = thread_scratch<float>(thread);
-    isa_.table->attention(task);
+    layout.kernels->attention(task);
   };
   // Short sequences make small units: several of them are one item.
   const int64_t units = static_cast<int64_t>(blocks.size()) * heads;

@@ -129,8 +129,8 @@ struct AttentionTask {
   int64_t q_stride;
   // Packed, so that neither a tile of keys nor one of values depends on how far rows are apart: a
   // stride of a power of two would map a whole tile to a few sets of the first-level cache.
-  const float* keys;    // by pack_keys: [ceil(length / 16)][W][16]
-  const float* values;  // by pack_values: [ceil(W / 16)][length rounded up to 16][16]
+  const std::byte* keys;    // by pack_keys, all of the sequence
+  const std::byte* values;  // by pack_values
   int64_t length;
   int64_t width;  // W
   int64_t query_begin, query_end;
@@ -155,7 +155,8 @@ inline constexpr int64_t RoundUp(int64_t value, int64_t multiple) {
 }
 inline constexpr int64_t AttentionScratchFloats(int64_t width) {
   return kQueryBlock * (kKeyTile + RoundUp(width, kPanelCols) + 1 + kPanelCols) +
-         (kQueryBlock + kKeyTile) * kDistanceTile;
+         (kQueryBlock + kKeyTile) * kDistanceTile +
+         kQueryBlock * (RoundUp(width, 2) + kKeyTile) / 2;  // rounded
 }
 
 struct NormTask {
@@ -181,6 +182,19 @@ inline constexpr int kNumPeakKinds = 4;
 
 // y = scale * one row of `count` values, stored as one of the kRows formats says.
 using RowDecoder = void (*)(const std::byte* row, int64_t count, float scale, float* y);
+
+// Attention over one kind of operands. G = 1 value for f32, 2 for bf16.
+struct AttentionKernels {
+  // Keys [16 * panel_begin, 16 * panel_end) of [length, W] into panels [W / G, rounded up][16][G],
+  // zeros beyond the last key and W; `out` is panel 0.
+  void (*pack_keys)(const float* keys, int64_t stride, int64_t length, int64_t width,
+                    int64_t panel_begin, int64_t panel_end, std::byte* out);
+  // The same keys' values [length, W] into column panels [length / G][16][G], zeros beyond W; `out`
+  // is column panel 0, and the next one lies `length` rounded up to 16 rows further.
+  void (*pack_values)(const float* values, int64_t stride, int64_t length, int64_t width,
+                      int64_t panel_begin, int64_t panel_end, std::byte* out);
+  void (*attention)(const AttentionTask& task);
+};
 
 struct KernelTable {
   // Products, by PanelFormat. kQ4Fours, kBF16Pairs and kRotatedBytes are null where their
@@ -213,15 +227,9 @@ struct KernelTable {
   // y = mean over `rows` rows, rows in ascending order.
   void (*mean_rows)(const float* x, int64_t x_stride, int64_t rows, int64_t count, float* y);
 
-  // Transposes keys [16 * panel_begin, 16 * panel_end) of [length, W] into panels; `out` is panel
-  // 0.
-  void (*pack_keys)(const float* keys, int64_t stride, int64_t length, int64_t width,
-                    int64_t panel_begin, int64_t panel_end, float* out);
-  // Copies the same keys' values [length, W] into column panels, zeros beyond W; `out` is column
-  // panel 0.
-  void (*pack_values)(const float* values, int64_t stride, int64_t length, int64_t width,
-                      int64_t panel_begin, int64_t panel_end, float* out);
-  void (*attention)(const AttentionTask& task);
+  AttentionKernels attention_f32;
+  // Null without kBF16Pairs.
+  AttentionKernels attention_bf16;
 
   // What the machine gives at most, by PeakKind: runs independent instructions of one kind `rounds`
   // times and returns the operations done, a multiply-add counted as two. Null: no such

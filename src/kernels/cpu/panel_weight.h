@@ -45,6 +45,9 @@ class PanelWeight final : public LinearWeight {
   int64_t inputs() const override { return inputs_; }
   DType dtype() const override { return dtype_; }
   size_t owned_bytes() const override { return buffer_.bytes(); }
+  bool rounds_rows_coarsely() const override {
+    return format_ == PanelFormat::kBF16Pairs || format_ == PanelFormat::kRotatedBytes;
+  }
 
   PanelFormat format() const { return format_; }
   const std::byte* panels() const { return panels_; }

@@ -38,19 +38,18 @@ void NormHeads(kernels::Ops& ops, const std::vector<float>& weight, int64_t head
 }
 
 // Attention where each sequence goes on from its cache.
-void AttendToCaches(kernels::Ops& ops, const AttentionSettings& settings, const Batch& batch,
-                    ConstF32Matrix query, const F32Matrix& key, const F32Matrix& value,
-                    F32Matrix attended) {
+void AttendToCaches(kernels::Ops& ops, kernels::AttentionOptions options, int64_t layer,
+                    const Batch& batch, ConstF32Matrix query, const F32Matrix& key,
+                    const F32Matrix& value, F32Matrix attended) {
   for (size_t seq = 0; seq < batch.caches.size(); ++seq) {
     KvCache& cache = *batch.caches[seq];
     const int64_t first = batch.cu_seqlens[seq];
     const int64_t rows = batch.cu_seqlens[seq + 1] - first;
-    cache.Stage(settings.layer, key.slice(first, rows), value.slice(first, rows));
-    kernels::AttentionOptions options = settings.options;
+    cache.Stage(layer, key.slice(first, rows), value.slice(first, rows));
     options.past = cache.length();
     const std::array<int32_t, 2> one = {0, static_cast<int32_t>(rows)};
-    ops.Attention(query.slice(first, rows), cache.keys(settings.layer),
-                  cache.values(settings.layer), {one}, options, attended.slice(first, rows));
+    ops.Attention(query.slice(first, rows), cache.keys(layer), cache.values(layer), {one}, options,
+                  attended.slice(first, rows));
   }
 }
 
@@ -99,10 +98,12 @@ void SelfAttention(kernels::Ops& ops, const AttentionWeights& weights,
     ops.Rope(key, head_width, settings.rope, batch.positions);
   }
   const F32Matrix attended = workspace.Get(Workspace::kAttention, x.rows, query_width);
+  kernels::AttentionOptions options = settings.options;
+  options.round_to_bf16 = weights.output.weight->rounds_rows_coarsely();
   if (batch.caches.empty()) {
-    ops.Attention(query, key, value, batch.ragged(), settings.options, attended);
+    ops.Attention(query, key, value, batch.ragged(), options, attended);
   } else {
-    AttendToCaches(ops, settings, batch, query, key, value, attended);
+    AttendToCaches(ops, options, settings.layer, batch, query, key, value, attended);
   }
   ops.Linear(attended, *weights.output.weight, weights.output.bias_data(), epilogue, y);
 }

@@ -7,7 +7,9 @@
 // infinities can occur.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/cpu/kernel_table.h"
 
@@ -22,30 +24,67 @@ using pergola::kernels::cpu::RoundUp;
 
 constexpr float kNoScore = -3.0e38f;
 
+// What the products of attention multiply: values as they are, or rounded to bf16 in pairs of k.
+struct F32Operands {
+  using Value = float;
+  using Tile = F32Tile;
+  static constexpr int64_t kGroup = 1;  // k that lie side by side in a panel
+};
+struct BF16Operands {
+  using Value = uint16_t;
+  using Tile = PairsTile;
+  static constexpr int64_t kGroup = 2;
+};
+
+inline void StoreOperands(float* target, VecF values) { Store(target, values); }
+inline void StoreOperands(uint16_t* target, VecF values) { StoreBF16(values, target); }
+
+template <class Operands>
 void PackKeys(const float* keys, int64_t stride, int64_t length, int64_t width, int64_t panel_begin,
-              int64_t panel_end, float* out) {
+              int64_t panel_end, std::byte* out) {
+  using Value = typename Operands::Value;
+  constexpr int64_t kGroup = Operands::kGroup;
+  const int64_t padded = RoundUp(width, kGroup);
   for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
+    Value* target = reinterpret_cast<Value*>(out) + panel * kPanelCols * padded;
     const int64_t first = panel * kPanelCols;
     const int64_t count = length - first < kPanelCols ? length - first : kPanelCols;
-    float* target = out + panel * kPanelCols * width;
-    for (int64_t col = 0; col < width; ++col, target += kPanelCols) {
-      const float* source = keys + first * stride + col;
-      for (int64_t key = 0; key < count; ++key) target[key] = source[key * stride];
-      for (int64_t key = count; key < kPanelCols; ++key) target[key] = 0.0f;
+    for (int64_t col = 0; col < padded; col += kLanes) {
+      const int64_t end = padded - col < kLanes ? padded - col : kLanes;
+      for (int64_t key = 0; key < kPanelCols; ++key) {
+        Value row[kLanes];
+        StoreOperands(
+            row, key < count ? LoadUpTo(keys + (first + key) * stride + col, width - col) : VecF{});
+        for (int64_t at = 0; at < end; at += kGroup) {
+          __builtin_memcpy(target + (col + at) * kPanelCols + key * kGroup, row + at,
+                           sizeof(Value) * kGroup);
+        }
+      }
     }
   }
 }
 
+template <class Operands>
 void PackValues(const float* values, int64_t stride, int64_t length, int64_t width,
-                int64_t panel_begin, int64_t panel_end, float* out) {
+                int64_t panel_begin, int64_t panel_end, std::byte* out) {
+  using Value = typename Operands::Value;
+  constexpr int64_t kGroup = Operands::kGroup;
   const int64_t first = panel_begin * kPanelCols;
   const int64_t last = panel_end * kPanelCols < length ? panel_end * kPanelCols : length;
   const int64_t panel_values = RoundUp(length, kPanelCols) * kPanelCols;
-  for (int64_t key = first; key < last; ++key) {
-    const float* source = values + key * stride;
+  for (int64_t key = first; key < last; key += kGroup) {
     for (int64_t col = 0; col < RoundUp(width, kPanelCols); col += kLanes) {
-      float* target = out + col / kPanelCols * panel_values + key * kPanelCols + col % kPanelCols;
-      Store(target, col < width ? LoadUpTo(source + col, width - col) : VecF{});
+      Value rows[kGroup][kLanes];
+      for (int64_t i = 0; i < kGroup; ++i) {
+        const bool within = key + i < last && col < width;
+        StoreOperands(rows[i],
+                      within ? LoadUpTo(values + (key + i) * stride + col, width - col) : VecF{});
+      }
+      Value* target = reinterpret_cast<Value*>(out) + col / kPanelCols * panel_values +
+                      key * kPanelCols + col % kPanelCols * kGroup;
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        for (int64_t i = 0; i < kGroup; ++i) target[lane * kGroup + i] = rows[i][lane];
+      }
     }
   }
 }
@@ -70,7 +109,11 @@ struct AttentionState {
   float* maximum;      // [kQueryBlock]
   float* total;        // [kQueryBlock][16], by lane: reduced only once, at the end
   float* by_distance;  // [kQueryBlock + kKeyTile][kDistanceTile]
-  int64_t padded;      // W rounded up to 16
+  // Rounded operands: queries [kQueryBlock][W rounded up to 2], probabilities
+  // [kQueryBlock][kKeyTile].
+  uint16_t* rounded_queries;
+  uint16_t* rounded_probabilities;
+  int64_t padded;  // W rounded up to 16
 
   explicit AttentionState(const AttentionTask& task)
       : scores(task.scratch),
@@ -78,30 +121,36 @@ struct AttentionState {
         maximum(sums + kQueryBlock * RoundUp(task.width, kPanelCols)),
         total(maximum + kQueryBlock),
         by_distance(total + kQueryBlock * kPanelCols),
+        rounded_queries(
+            reinterpret_cast<uint16_t*>(by_distance + (kQueryBlock + kKeyTile) * kDistanceTile)),
+        rounded_probabilities(rounded_queries + kQueryBlock * RoundUp(task.width, 2)),
         padded(RoundUp(task.width, kPanelCols)) {}
 };
 
 // Rows of one head, queries or keys.
+template <class Value>
 struct HeadRows {
-  const float* data;
+  const Value* data;
   int64_t stride;
 };
 
 // products = x . vectors for the vectors of `num_panels` panels.
-inline void ProductTile(HeadRows x, const RowTiles& rows, const float* vectors, int64_t width,
-                        int64_t num_panels, float* products, int64_t products_stride) {
-  F32Tile tile;
+template <class Operands>
+inline void ProductTile(HeadRows<typename Operands::Value> x, const RowTiles& rows,
+                        const typename Operands::Value* vectors, int64_t width, int64_t num_panels,
+                        float* products, int64_t products_stride) {
+  typename Operands::Tile tile;
   tile.a = x.data;
   tile.a_stride = x.stride;
-  tile.b_stride = kPanelCols;
-  tile.panel_stride = width * kPanelCols;
-  tile.depth = width;
+  if constexpr (requires { tile.b_stride; }) tile.b_stride = kPanelCols;
+  tile.depth = RoundUp(width, Operands::kGroup);
+  tile.panel_stride = tile.depth * kPanelCols;
   tile.c_stride = products_stride;
   tile.first = true;
   int64_t panels = 0;
   for (int64_t panel = 0; panel < num_panels; panel += panels) {
     panels = num_panels - panel >= kTilePanels ? kTilePanels : 1;
-    tile.b = vectors + panel * kPanelCols * width;
+    tile.b = vectors + panel * tile.panel_stride;
     tile.c = products + panel * kPanelCols;
     RunRowTiles(rows, panels, tile);
   }
@@ -127,9 +176,9 @@ inline void AddDistanceVectors(const AttentionTask& task, const AttentionState& 
   const int64_t num_queries = task.query_end - task.query_begin;
   const int64_t num_keys = keys.end - keys.begin;
   if (task.distance_keys != nullptr) {
-    ProductTile({task.q + task.query_begin * task.q_stride, task.q_stride}, queries,
-                task.distance_keys + panel * kPanelCols * task.width, task.width, num_panels,
-                state.by_distance, kDistanceTile);
+    ProductTile<F32Operands>({task.q + task.query_begin * task.q_stride, task.q_stride}, queries,
+                             task.distance_keys + panel * kPanelCols * task.width, task.width,
+                             num_panels, state.by_distance, kDistanceTile);
     for (int64_t query = 0; query < num_queries; ++query) {
       const float* products = state.by_distance + query * kDistanceTile;
       const int32_t* column = columns + (num_queries - 1 - query);
@@ -138,9 +187,10 @@ inline void AddDistanceVectors(const AttentionTask& task, const AttentionState& 
     }
   }
   if (task.distance_queries != nullptr) {
-    ProductTile({task.key_rows + keys.begin * task.key_stride, task.key_stride}, RowTiles(num_keys),
-                task.distance_queries + panel * kPanelCols * task.width, task.width, num_panels,
-                state.by_distance, kDistanceTile);
+    ProductTile<F32Operands>({task.key_rows + keys.begin * task.key_stride, task.key_stride},
+                             RowTiles(num_keys),
+                             task.distance_queries + panel * kPanelCols * task.width, task.width,
+                             num_panels, state.by_distance, kDistanceTile);
     for (int64_t query = 0; query < num_queries; ++query) {
       const int32_t* column = columns + (num_queries - 1 - query);
       float* scores = state.scores + query * kKeyTile;
@@ -189,15 +239,15 @@ inline float PrepareScores(const AttentionTask& task, int64_t query, int64_t key
   return ReduceMax(largest);
 }
 
-// Turns scores into probabilities relative to `base`; returns their sums by lane.
-template <bool kMasked>
-inline VecF Exponentiate(VecF base, int64_t count, float* scores) {
+// Probabilities of scores relative to `base`; returns their sums by lane.
+template <bool kMasked, class Value>
+inline VecF Exponentiate(VecF base, int64_t count, const float* scores, Value* probabilities) {
   VecF total = {};
   for (int64_t i = 0; i < count; i += kLanes) {
     const VecF score = Load(scores + i);
     VecF probability = ExpOfNegative(score - base);
     if constexpr (kMasked) probability = score > kNoScore ? probability : VecF{};
-    Store(scores + i, probability);
+    StoreOperands(probabilities + i, probability);
     total += probability;
   }
   return total;
@@ -205,8 +255,9 @@ inline VecF Exponentiate(VecF base, int64_t count, float* scores) {
 
 // One query's softmax over a key tile: probabilities relative to the new running maximum, and what
 // was summed before brought to the same base. `count` is a multiple of 16.
+template <class Value>
 inline void SoftmaxTileRow(const AttentionTask& task, const AttentionState& state, int64_t row,
-                           int64_t key_begin, int64_t count) {
+                           int64_t key_begin, int64_t count, Value* probabilities) {
   const int64_t query = task.query_begin + row;
   const KeyRange seen = VisibleKeys(task, query, query);
   const bool all_seen = seen.begin <= key_begin && key_begin + count <= seen.end;
@@ -216,8 +267,9 @@ inline void SoftmaxTileRow(const AttentionTask& task, const AttentionState& stat
                             ? PrepareScores<false>(task, query, key_begin, count, before, scores)
                             : PrepareScores<true>(task, query, key_begin, count, before, scores);
   const VecF base = Set(maximum);
-  const VecF total =
-      all_seen ? Exponentiate<false>(base, count, scores) : Exponentiate<true>(base, count, scores);
+  Value* own = probabilities + row * kKeyTile;
+  const VecF total = all_seen ? Exponentiate<false>(base, count, scores, own)
+                              : Exponentiate<true>(base, count, scores, own);
   float* row_total = state.total + row * kPanelCols;
   if (maximum == before) {
     Store(row_total, Load(row_total) + total);
@@ -230,31 +282,59 @@ inline void SoftmaxTileRow(const AttentionTask& task, const AttentionState& stat
   state.maximum[row] = maximum;
 }
 
-// sums += probabilities . values of keys [key_begin, key_end).
+// sums += probabilities . values of `keys`. An odd last key has a partner of probability 0.
+template <class Operands>
 inline void ValueTile(const AttentionTask& task, const AttentionState& state, const RowTiles& rows,
-                      KeyRange keys) {
-  F32Tile tile;
-  tile.a = state.scores;
+                      KeyRange keys, const typename Operands::Value* probabilities) {
+  const auto* values = reinterpret_cast<const typename Operands::Value*>(task.values);
+  typename Operands::Tile tile;
+  tile.a = probabilities;
   tile.a_stride = kKeyTile;
-  tile.b_stride = kPanelCols;
+  if constexpr (requires { tile.b_stride; }) tile.b_stride = kPanelCols;
   tile.panel_stride = RoundUp(task.length, kPanelCols) * kPanelCols;
-  tile.depth = keys.end - keys.begin;
+  tile.depth = RoundUp(keys.end - keys.begin, Operands::kGroup);
   tile.c_stride = state.padded;
   tile.first = false;
   const int64_t num_panels = state.padded / kPanelCols;
   int64_t panels = 0;
   for (int64_t panel = 0; panel < num_panels; panel += panels) {
     panels = num_panels - panel >= kTilePanels ? kTilePanels : 1;
-    tile.b = task.values + panel * tile.panel_stride + keys.begin * kPanelCols;
+    tile.b = values + panel * tile.panel_stride + keys.begin * kPanelCols;
     tile.c = state.sums + panel * kPanelCols;
     RunRowTiles(rows, panels, tile);
   }
 }
 
+// The block's queries as the products take them.
+template <class Operands>
+inline HeadRows<typename Operands::Value> BlockQueries(const AttentionTask& task,
+                                                       const AttentionState& state) {
+  const float* queries = task.q + task.query_begin * task.q_stride;
+  if constexpr (std::is_same_v<typename Operands::Value, float>) {
+    return {queries, task.q_stride};
+  } else {
+    const int64_t stride = RoundUp(task.width, 2);
+    for (int64_t row = 0; row < task.query_end - task.query_begin; ++row) {
+      RoundToBF16(queries + row * task.q_stride, task.width, state.rounded_queries + row * stride);
+    }
+    return {state.rounded_queries, stride};
+  }
+}
+
+template <class Operands>
 void AttentionBlock(const AttentionTask& task) {
+  using Value = typename Operands::Value;
   const AttentionState state(task);
   const int64_t num_queries = task.query_end - task.query_begin;
   const RowTiles rows(num_queries);
+  const auto queries = BlockQueries<Operands>(task, state);
+  const auto* task_keys = reinterpret_cast<const Value*>(task.keys);
+  Value* probabilities;  // over the scores, if they are of one size
+  if constexpr (std::is_same_v<Value, float>) {
+    probabilities = state.scores;
+  } else {
+    probabilities = state.rounded_probabilities;
+  }
   for (int64_t row = 0; row < num_queries; ++row) {
     state.maximum[row] = kNoScore;
     Store(state.total + row * kPanelCols, VecF{});
@@ -267,13 +347,13 @@ void AttentionBlock(const AttentionTask& task) {
     const int64_t tile_end = (key / kKeyTile + 1) * kKeyTile;
     const int64_t end = tile_end < seen.end ? tile_end : seen.end;
     const int64_t num_panels = RoundUp(end - key, kPanelCols) / kPanelCols;
-    ProductTile({task.q + task.query_begin * task.q_stride, task.q_stride}, rows,
-                task.keys + key * task.width, task.width, num_panels, state.scores, kKeyTile);
+    ProductTile<Operands>(queries, rows, task_keys + key * RoundUp(task.width, Operands::kGroup),
+                          task.width, num_panels, state.scores, kKeyTile);
     if (task.distance_rows != nullptr) AddDistanceVectors(task, state, rows, {key, end});
     for (int64_t row = 0; row < num_queries; ++row) {
-      SoftmaxTileRow(task, state, row, key, num_panels * kPanelCols);
+      SoftmaxTileRow(task, state, row, key, num_panels * kPanelCols, probabilities);
     }
-    ValueTile(task, state, rows, {key, end});
+    ValueTile<Operands>(task, state, rows, {key, end}, probabilities);
     key = end;
   }
 

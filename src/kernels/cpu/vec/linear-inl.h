@@ -300,13 +300,4 @@ inline void QuantiseBlock(const VecF* values, int8_t* q, pergola::kernels::cpu::
   }
 }
 
-[[maybe_unused]] void RoundToBF16(const float* x, int64_t count, uint16_t* rounded) {
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) StoreBF16(Load(x + i), rounded + i);
-  if (i == count) return;
-  uint16_t last[kLanes];
-  StoreBF16(LoadUpTo(x + i, count - i), last);  // zeros beyond
-  for (int64_t lane = 0; lane < count - i + count % 2; ++lane) rounded[i + lane] = last[lane];
-}
-
 }  // namespace

@@ -6,8 +6,9 @@
 #include "kernels/cpu/vec/math-inl.h"
 #include "kernels/cpu/vec/tiles-inl.h"
 // Clients of the tiles and of math.
-#include "kernels/cpu/vec/attention-inl.h"
 #include "kernels/cpu/vec/elementwise-inl.h"
+// Takes RoundToBF16 from there.
+#include "kernels/cpu/vec/attention-inl.h"
 #include "kernels/cpu/vec/linear-inl.h"
 #include "kernels/cpu/vec/norms-inl.h"
 #include "kernels/cpu/vec/peaks-inl.h"
@@ -17,6 +18,11 @@
 #endif
 
 namespace {
+
+template <class Operands>
+constexpr pergola::kernels::cpu::AttentionKernels MakeAttentionKernels() {
+  return {PackKeys<Operands>, PackValues<Operands>, AttentionBlock<Operands>};
+}
 
 constexpr pergola::kernels::cpu::KernelTable MakeTable() {
   pergola::kernels::cpu::KernelTable table = {};
@@ -54,9 +60,8 @@ constexpr pergola::kernels::cpu::KernelTable MakeTable() {
   table.gated_row = GatedRow;
   table.rope_row = RopeRow;
   table.mean_rows = MeanRows;
-  table.pack_keys = PackKeys;
-  table.pack_values = PackValues;
-  table.attention = AttentionBlock;
+  table.attention_f32 = MakeAttentionKernels<F32Operands>();
+  if constexpr (kHasBF16Dot) table.attention_bf16 = MakeAttentionKernels<BF16Operands>();
   table.peaks[0] = RunPeak<F32Peak>;
   if constexpr (kHasPairDot) table.peaks[1] = RunPeak<PairDotPeak>;
   if constexpr (kHasByteDot) table.peaks[2] = RunPeak<ByteDotPeak>;
