@@ -251,6 +251,10 @@ class Relay:
         self.loop.call_later(self.delay + 0.01, writer.close)
 
     def stop(self):
+        async def end():  # of the connections, which the client has closed
+            if tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+                await asyncio.wait(tasks, timeout=5)
+        asyncio.run_coroutine_threadsafe(end(), self.loop).result()
         self.loop.call_soon_threadsafe(self.loop.stop)
 
 
