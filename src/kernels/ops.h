@@ -61,7 +61,7 @@ struct AttentionOptions {
   // Optional: their products with query and key are added to q . k, before scaling. Null = none.
   const DistanceVectors* distance_vectors = nullptr;
   // Queries, keys, values and probabilities may be rounded to bf16, which some instruction sets
-  // multiply twice as fast: for models whose weights or rows have lost as much. Sums stay in f32.
+  // multiply twice as fast: for models whose rows lose more in products. Sums stay in f32.
   bool round_to_bf16 = false;
   // Keys before the first query's own, of a key/value cache: k and v then have `past` rows more
   // than q, and query i stands at position past + i. Only for a batch of one sequence.

@@ -22,8 +22,8 @@ class LinearWeight {
   virtual int64_t inputs() const = 0;      // K
   virtual DType dtype() const = 0;         // that it is computed from
   virtual size_t owned_bytes() const = 0;  // memory beyond the mapping
-  // Its products round rows to bf16 or, rotated, to bytes.
-  virtual bool rounds_rows_coarsely() const { return false; }
+  // Its products round the rows to bytes.
+  virtual bool rounds_rows_to_bytes() const { return false; }
 };
 
 // What Linear does with each sum before it is stored.

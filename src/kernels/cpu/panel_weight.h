@@ -45,8 +45,8 @@ class PanelWeight final : public LinearWeight {
   int64_t inputs() const override { return inputs_; }
   DType dtype() const override { return dtype_; }
   size_t owned_bytes() const override { return buffer_.bytes(); }
-  bool rounds_rows_coarsely() const override {
-    return format_ == PanelFormat::kBF16Pairs || format_ == PanelFormat::kRotatedBytes;
+  bool rounds_rows_to_bytes() const override {
+    return format_ == PanelFormat::kQ4Fours || format_ == PanelFormat::kRotatedBytes;
   }
 
   PanelFormat format() const { return format_; }
