@@ -4,11 +4,12 @@
 #include <atomic>
 #include <cmath>
 #include <mutex>
+#include <random>
 #include <thread>
 #include <utility>
 
 #include "cli/bench_texts.h"
-#include "cli/json_text.h"
+#include "core/json_text.h"
 #include "gateway/json_reader.h"
 #include "hub/http_client.h"
 #include "service/scores.h"
@@ -119,8 +120,15 @@ Result<Rows> Embed(hub::HttpSession& session, const BenchedServer& server, const
 struct Measured {
   std::vector<double> seconds;  // of each answer
   int64_t errors = 0;
+  Status last_error;
   double elapsed = 0;
 };
+
+// A server still knows the texts of an earlier run: each begins somewhere else.
+uint64_t SomewhereElse() {
+  std::random_device device;
+  return uint64_t{device()} << 24;
+}
 
 class ServerBench {
  public:
@@ -138,7 +146,7 @@ class ServerBench {
 
   const ServerBenchOptions& options_;
   const BenchTexts texts_;
-  std::atomic<uint64_t> next_text_ = 0;  // each is sent once
+  std::atomic<uint64_t> next_text_ = SomewhereElse();  // each is sent once
 };
 
 Result<double> ServerBench::Check(const ServerLoad& load) {
@@ -201,6 +209,7 @@ Status ServerBench::RunClient(const BenchedServer& server, const ServerLoad& loa
       measured->seconds.push_back(Seconds(Clock::now() - due).count());
     } else {
       ++measured->errors;
+      measured->last_error = answer.status();
     }
   }
 }
@@ -222,6 +231,7 @@ Status ServerBench::Measure(const BenchedServer& server, const ServerLoad& load,
   for (size_t client = 0; client < each.size(); ++client) {
     PERGOLA_RETURN_IF_ERROR(statuses[client]);
     measured->errors += each[client].errors;
+    if (each[client].errors > 0) measured->last_error = each[client].last_error;
     measured->seconds.insert(measured->seconds.end(), each[client].seconds.begin(),
                              each[client].seconds.end());
   }
@@ -287,6 +297,10 @@ Status BenchServer(const ServerBenchOptions& options,
       }
     }
     for (size_t server = 0; server < measured.size(); ++server) {
+      // The last error says more than a row of zeros.
+      if (measured[server].seconds.empty() && measured[server].errors > 0) {
+        return measured[server].last_error;
+      }
       ServerBenchCell cell = CellOf(options.servers[server], load, std::move(measured[server]));
       cell.least_cosine = *cosine;
       report(cell);

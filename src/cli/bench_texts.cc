@@ -65,7 +65,7 @@ int64_t BenchTexts::longest() const { return model_->config().max_tokens; }
 
 std::string BenchTexts::Text(uint64_t index, int64_t length) const {
   // splitmix64: texts of neighbouring indices have nothing in common.
-  uint64_t state = index * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(length);
+  uint64_t state = index * 0xD1342543DE82EF95u + static_cast<uint64_t>(length);
   std::string text;
   for (int64_t word = around_; word < length; ++word) {
     state += 0x9E3779B97F4A7C15u;

@@ -6,11 +6,11 @@
 
 #include "cli/bench_engine.h"
 #include "cli/command_line.h"
-#include "cli/json_text.h"
 #include "cli/model_location.h"
 #include "cli/pull_display.h"
 #include "cli/status_exit.h"
 #include "core/cpu_features.h"
+#include "core/json_text.h"
 #include "hub/hub_config.h"
 #include "kernels/machine_peaks.h"
 

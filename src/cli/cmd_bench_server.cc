@@ -11,11 +11,11 @@
 #include "cli/bench_plot.h"
 #include "cli/bench_server.h"
 #include "cli/command_line.h"
-#include "cli/json_text.h"
 #include "cli/model_location.h"
 #include "cli/pull_display.h"
 #include "cli/status_exit.h"
 #include "cli/whole_file.h"
+#include "core/json_text.h"
 #include "hub/hub_config.h"
 
 namespace pergola::cli {

@@ -9,8 +9,8 @@
 #include "cli/command_line.h"
 #include "cli/embed_input.h"
 #include "cli/evaluated_model.h"
-#include "cli/json_text.h"
 #include "cli/status_exit.h"
+#include "core/json_text.h"
 #include "eval/metrics.h"
 #include "eval/neighbours.h"
 

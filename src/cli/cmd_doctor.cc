@@ -8,12 +8,12 @@
 
 #include "api/served_model.h"
 #include "cli/command_line.h"
-#include "cli/json_text.h"
 #include "cli/model_location.h"
 #include "cli/pull_display.h"
 #include "cli/self_test_vectors.h"
 #include "cli/status_exit.h"
 #include "core/cpu_features.h"
+#include "core/json_text.h"
 #include "core/process_memory.h"
 #include "hub/hub_config.h"
 #include "kernels/select.h"

@@ -7,8 +7,8 @@
 
 #include "cli/command_line.h"
 #include "cli/evaluated_model.h"
-#include "cli/json_text.h"
 #include "cli/status_exit.h"
+#include "core/json_text.h"
 #include "eval/dataset.h"
 #include "eval/metrics.h"
 #include "eval/neighbours.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cli/command_line.h"
-#include "cli/json_text.h"
 #include "cli/status_exit.h"
+#include "core/json_text.h"
 #include "hub/file_lock.h"
 #include "hub/file_sink.h"
 #include "hub/hub_config.h"

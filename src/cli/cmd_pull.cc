@@ -4,9 +4,9 @@
 #include <string>
 
 #include "cli/command_line.h"
-#include "cli/json_text.h"
 #include "cli/pull_display.h"
 #include "cli/status_exit.h"
+#include "core/json_text.h"
 #include "hub/file_sink.h"
 #include "hub/puller.h"
 #include "hub/registry.h"

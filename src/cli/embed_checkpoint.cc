@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "cli/json_text.h"
+#include "core/json_text.h"
 #include "hub/file_sink.h"
 
 namespace pergola::cli {

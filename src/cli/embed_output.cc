@@ -14,7 +14,7 @@
 #include <fstream>
 #include <utility>
 
-#include "cli/json_text.h"
+#include "core/json_text.h"
 #include "hub/file_sink.h"
 
 namespace pergola::cli {

@@ -10,7 +10,7 @@
 #include <map>
 #include <type_traits>
 
-#include "cli/json_text.h"
+#include "core/json_text.h"
 #include "formats/quoted.h"
 #include "hub/file_sink.h"
 

@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "cli/json_text.h"
+#include "core/json_text.h"
 
 namespace pergola::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "cli/json_text.h"
+#include "core/json_text.h"
 
 namespace pergola::cli {
 namespace {

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/json_text.h"
 #include "cli/pull_display.h"
 #include "cli/status_exit.h"
+#include "core/json_text.h"
 #include "gateway/request_trace.h"
 #include "hub/http_client.h"
 #include "hub/hub_config.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "cli/json_text.h"
+#include "core/json_text.h"
 #include "engine/slicer.h"
 #include "grid/frame.h"
 #include "grid/mismatch.h"

@@ -1,5 +1,6 @@
 #include "cli/whole_file.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -25,7 +26,15 @@ Result<std::string> ReadKeyFile(const std::string& path) {
   if (begin == std::string::npos) {
     return InvalidArgumentError("'" + path + "' has no key in its first line");
   }
-  return line.substr(begin, line.find_last_not_of(" \t") + 1 - begin);
+  std::string key = line.substr(begin, line.find_last_not_of(" \t") + 1 - begin);
+  // It is sent in a header, where nothing else may stand.
+  const bool visible =
+      std::all_of(key.begin(), key.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+  if (!visible) {
+    return InvalidArgumentError("the key in '" + path +
+                                "' holds something else than visible ASCII characters");
+  }
+  return key;
 }
 
 }  // namespace pergola::cli

@@ -18,7 +18,7 @@ TEST(KeyFileTest, TheKeyIsTheFirstLineWithoutBlanks) {
 TEST(KeyFileTest, AFileWithoutAKeyIsAnError) {
   const TempFolder folder;
   EXPECT_EQ(ReadKeyFile((folder.path() / "none").string()).status().code(), StatusCode::kNotFound);
-  for (const char* content : {"", "\nkey-1\n", " \n"}) {
+  for (const char* content : {"", "\nkey-1\n", " \n", "schl\xc3\xbcssel\n", "key 1\n", "a\x01"}) {
     const std::string path = folder.Write("keys", content);
     EXPECT_EQ(ReadKeyFile(path).status().code(), StatusCode::kInvalidArgument) << content;
   }

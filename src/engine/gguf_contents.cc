@@ -29,17 +29,31 @@ class Tensors {
  public:
   explicit Tensors(GgufContents* contents) : contents_(*contents) {}
 
-  void Add(models::GgufTensor tensor, const models::ModelConfig& config) {
+  // INVALID_ARGUMENT naming a tensor of another shape than the configuration says.
+  Status Add(models::GgufTensor tensor, const models::ModelConfig& config) {
     TensorView view = tensor.view;
     if (tensor.change == GgufChange::kSkipRows) {
+      if (view.shape.rank != 2 || view.rows() <= config.position_offset) {
+        return InvalidArgumentError(tensor.name + " has too few rows: the first " +
+                                    std::to_string(config.position_offset) + " are for padding");
+      }
       view.data = view.row(config.position_offset);
       view.shape = Shape{view.rows() - config.position_offset, view.cols()};
     }
     const bool table = tensor.name == "position_embd.weight" || tensor.name == "token_types.weight";
     if (view.shape.rank != 2 || table) view = Widened(view);
     if (tensor.change == GgufChange::kAddOne) view = PlusOne(view);
-    if (tensor.change == GgufChange::kInterleaveHeads) view = Interleaved(view, config);
+    if (tensor.change == GgufChange::kInterleaveHeads) {
+      const int64_t rows = view.shape.rank == 2 ? view.rows() : view.cols();
+      if (config.head_width < 2 || config.head_width % 2 != 0 || rows % config.head_width != 0) {
+        return InvalidArgumentError(tensor.name + " has " + std::to_string(rows) +
+                                    " rows, which are no heads of " +
+                                    std::to_string(config.head_width));
+      }
+      view = Interleaved(view, config);
+    }
     contents_.tensors.push_back({std::move(tensor.name), view, 0, 0});
+    return OkStatus();
   }
 
  private:
@@ -149,7 +163,8 @@ Status AddDense(const PipelineConfig& pipeline, const models::ModelConfig& confi
     PERGOLA_ASSIGN_OR_RETURN(const TensorView view, source->Get(layer.linear + ".weight"));
     contents->sources.push_back(std::move(source));
     const std::string name = "dense_" + std::to_string(number++);
-    Tensors(contents).Add({.name = name + ".weight", .view = view}, config);
+    PERGOLA_RETURN_IF_ERROR(
+        Tensors(contents).Add({.name = name + ".weight", .view = view}, config));
     const std::string prefix = architecture + "." + name;
     writer->SetUint32(prefix + "_feat_in", static_cast<uint32_t>(view.cols()));
     writer->SetUint32(prefix + "_feat_out", static_cast<uint32_t>(view.rows()));
@@ -275,7 +290,7 @@ Result<GgufContents> Convert(Checkpoint checkpoint) {
   SetSpecialTokens(facts, named, config, &writer);
 
   for (models::GgufTensor& tensor : model.tensors)
-    Tensors(&contents).Add(std::move(tensor), config);
+    PERGOLA_RETURN_IF_ERROR(Tensors(&contents).Add(std::move(tensor), config));
   PERGOLA_RETURN_IF_ERROR(AddDense(pipeline, config, model.architecture, &contents, &writer));
   contents.sources.push_back(std::move(checkpoint.source));
   contents.header = std::make_unique<const std::string>(writer.Bytes());

@@ -156,5 +156,17 @@ TEST_F(GgufContentsTest, SaysWhatGgufCannotSay) {
   EXPECT_FALSE(fs::exists(Path("a.gguf")));
 }
 
+TEST_F(GgufContentsTest, RefusesTensorsOfOtherShapesThanTheConfiguration) {
+  const auto expect = [&](const std::string& folder, const std::string& part) {
+    const Status status = Convert(folder, "a.gguf");
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status.ToString();
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.ToString();
+  };
+  expect(Changed("llama", "config.json", "\"head_dim\": 8", "\"head_dim\": 1024"),
+         "which are no heads of 1024");
+  expect(Changed("roberta", "config.json", "\"pad_token_id\": 1", "\"pad_token_id\": 899"),
+         "has too few rows");
+}
+
 }  // namespace
 }  // namespace pergola::engine

@@ -1,9 +1,9 @@
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
+#include "core/json_text.h"
 #include "formats/byte_sink.h"
 #include "formats/gguf.h"
 #include "formats/gguf_writer.h"
@@ -17,24 +17,6 @@ namespace fs = std::filesystem;
 using Metadata = std::map<std::string, MetadataValue, std::less<>>;
 
 constexpr uint64_t kRowAlignment = 64;
-
-std::string JsonText(std::string_view text) {
-  std::string out = "\"";
-  for (const char letter : text) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if (letter == '"' || letter == '\\') {
-      out += '\\';
-      out += letter;
-    } else if (byte < 0x20) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(byte));
-      out += escape;
-    } else {
-      out += letter;
-    }
-  }
-  return out + "\"";
-}
 
 // With a point or an exponent, so that it is read back as a floating-point number.
 std::string JsonReal(double value) {
@@ -52,7 +34,7 @@ std::string JsonScalar(const MetadataValue& value) {
   if (const auto* real = std::get_if<double>(&value.value)) {
     return std::isfinite(*real) ? JsonReal(*real) : "";
   }
-  if (const auto* text = std::get_if<std::string_view>(&value.value)) return JsonText(*text);
+  if (const auto* text = std::get_if<std::string_view>(&value.value)) return JsonString(*text);
   return "";
 }
 
@@ -113,13 +95,14 @@ Result<std::vector<Placed>> WriteOne(const fs::path& folder, const SliceFile& fi
 }
 
 std::string FactsJson(const SliceFacts& facts) {
-  std::string out = "{\"format\":\"pergola-slice\",\"version\":3,\"part\":" + JsonText(facts.part);
+  std::string out =
+      "{\"format\":\"pergola-slice\",\"version\":3,\"part\":" + JsonString(facts.part);
   if (facts.last_layer >= facts.first_layer) {
     out += ",\"layers\":[" + std::to_string(facts.first_layer) + "," +
            std::to_string(facts.last_layer) + "]";
   }
-  out += ",\"model\":" + JsonText(facts.model) + ",\"identity\":" + JsonText(facts.identity) +
-         ",\"quantisation\":" + JsonText(facts.quantisation) +
+  out += ",\"model\":" + JsonString(facts.model) + ",\"identity\":" + JsonString(facts.identity) +
+         ",\"quantisation\":" + JsonString(facts.quantisation) +
          ",\"hidden_size\":" + std::to_string(facts.hidden_size) +
          ",\"vocab_size\":" + std::to_string(facts.vocab_size) +
          ",\"num_layers\":" + std::to_string(facts.num_layers) +
@@ -134,10 +117,10 @@ std::string TensorJson(const Placed& placed, const std::string& file) {
   for (int axis = 0; axis < view.shape.rank; ++axis) {
     shape += (axis > 0 ? "," : "") + std::to_string(view.shape[axis]);
   }
-  return "{\"name\":" + JsonText(placed.tensor->name) + ",\"file\":" + JsonText(file) +
+  return "{\"name\":" + JsonString(placed.tensor->name) + ",\"file\":" + JsonString(file) +
          ",\"offset\":" + std::to_string(placed.offset) +
          ",\"bytes\":" + std::to_string(view.bytes()) +
-         ",\"dtype\":" + JsonText(DTypeName(view.dtype)) + ",\"shape\":[" + shape + "]}";
+         ",\"dtype\":" + JsonString(DTypeName(view.dtype)) + ",\"shape\":[" + shape + "]}";
 }
 
 Status WriteInto(const fs::path& folder, const SliceFacts& facts,
@@ -151,9 +134,9 @@ Status WriteInto(const fs::path& folder, const SliceFacts& facts,
     const std::string path = (folder / file.name).string();
     PERGOLA_ASSIGN_OR_RETURN(const std::string digest, Sha256HexOfFile(path));
     file_list += std::string(file_list.empty() ? "\n" : ",\n") +
-                 "{\"name\":" + JsonText(file.name) +
+                 "{\"name\":" + JsonString(file.name) +
                  ",\"bytes\":" + std::to_string(fs::file_size(path)) +
-                 ",\"sha256\":" + JsonText(digest) + "}";
+                 ",\"sha256\":" + JsonString(digest) + "}";
   }
   std::string index = FactsJson(facts);
   if (!metadata.empty()) index += ",\n\"metadata\":" + MetadataJson(metadata);
@@ -187,7 +170,7 @@ std::string MetadataJson(const Metadata& metadata) {
   for (const auto& [key, value] : metadata) {
     const std::string json = JsonScalar(value);
     if (json.empty()) continue;
-    members += (members.empty() ? "\n" : ",\n") + JsonText(key) + ":" + json;
+    members += (members.empty() ? "\n" : ",\n") + JsonString(key) + ":" + json;
   }
   return "{" + members + "}";
 }

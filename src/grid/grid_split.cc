@@ -4,9 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "core/json_text.h"
 #include "engine/token_choice.h"
 #include "grid/answer_check.h"
-#include "grid/json_text.h"
 
 namespace pergola::grid {
 namespace {
@@ -53,7 +53,7 @@ Result<GridSplit::Answer> GridSplit::Ask(FrameHeader request, std::string_view p
 std::string GridSplit::StatsJson() const {
   std::string frame;
   const Status status = router_.Handle({.kind = FrameKind::kStats}, {}, &frame);
-  if (!status.ok()) return "{\"error\":" + JsonText(status.message()) + "}";
+  if (!status.ok()) return "{\"error\":" + JsonString(status.message()) + "}";
   return frame.substr(kFrameHeaderBytes);
 }
 

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <utility>
 
+#include "core/json_text.h"
 #include "engine/slicer.h"
 #include "engine/token_choice.h"
-#include "grid/json_text.h"
 #include "kernels/row_decoder.h"
 #include "models/decoder_names.h"
 
@@ -86,9 +86,10 @@ Status PartService::LoadPart(const PartOptions& options) {
 }
 
 std::string FactsJson(const PartFacts& facts) {
-  std::string out = "{\"mode\":" + JsonText(facts.mode) + ",\"model\":" + JsonText(facts.model) +
-                    ",\"identity\":" + JsonText(facts.identity) +
-                    ",\"numeric_class\":" + JsonText(facts.numeric_class) +
+  std::string out = "{\"mode\":" + JsonString(facts.mode) +
+                    ",\"model\":" + JsonString(facts.model) +
+                    ",\"identity\":" + JsonString(facts.identity) +
+                    ",\"numeric_class\":" + JsonString(facts.numeric_class) +
                     ",\"hidden_size\":" + std::to_string(facts.hidden_size) +
                     ",\"vocab_size\":" + std::to_string(facts.vocab_size) +
                     ",\"num_layers\":" + std::to_string(facts.num_layers) +

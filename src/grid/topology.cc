@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "grid/json_text.h"
+#include "core/json_text.h"
 #include "grid/mismatch.h"
 
 namespace pergola::grid {
@@ -118,7 +118,7 @@ std::string MemberJson(Member& member) {
   add(facts.embed, "embed");
   add(facts.head, "head");
   add(facts.ffn, "ffn");
-  std::string out = "{\"id\":" + std::to_string(member.id) + ",\"url\":" + JsonText(facts.url) +
+  std::string out = "{\"id\":" + std::to_string(member.id) + ",\"url\":" + JsonString(facts.url) +
                     ",\"capabilities\":[" + capabilities + "]";
   if (facts.ffn) {
     out += ",\"layers\":[" + std::to_string(facts.first_layer) + "," +
@@ -271,12 +271,12 @@ std::string Topology::GridJson() const {
   std::string out = "{";
   if (model != nullptr) {
     const GridMemberFacts& facts = *model;
-    out += "\"model\":" + JsonText(facts.model) + ",\"identity\":" + JsonText(facts.identity) +
-           ",\"numeric_class\":" + JsonText(facts.numeric_class) +
+    out += "\"model\":" + JsonString(facts.model) + ",\"identity\":" + JsonString(facts.identity) +
+           ",\"numeric_class\":" + JsonString(facts.numeric_class) +
            ",\"num_layers\":" + std::to_string(facts.num_layers) + ",";
   }
   out += std::string("\"complete\":") + (missing.empty() ? "true" : "false") +
-         ",\"missing\":" + JsonText(missing) + ",\"spares\":" + std::to_string(spares) +
+         ",\"missing\":" + JsonString(missing) + ",\"spares\":" + std::to_string(spares) +
          ",\"members\":[";
   for (const MemberPtr& member : *all) {
     if (out.back() != '[') out += ',';

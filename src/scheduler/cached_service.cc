@@ -149,6 +149,7 @@ void CachedService::State::Submit(InferenceRequest request, service::InferenceCa
   state->open = sequences.size();
   state->output.sequences.resize(sequences.size());
   Later later;
+  bool waits = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     FlightPtr own;
@@ -157,8 +158,9 @@ void CachedService::State::Submit(InferenceRequest request, service::InferenceCa
     }
     if (own != nullptr) later.send.push_back(own);
     if (state->open == 0) Finish(state, OkStatus(), &later);
+    waits = !state->awaited.empty();
   }
-  if (state->asked.cancel != nullptr && !state->awaited.empty()) {
+  if (state->asked.cancel != nullptr && waits) {
     const auto listener =
         state->asked.cancel->Listen([self = shared_from_this(), state] { self->OnCancel(state); });
     std::unique_lock<std::mutex> lock(mutex_);

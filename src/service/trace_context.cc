@@ -73,10 +73,13 @@ std::optional<TraceContext> ParseTraceParent(std::string_view text) {
 
 std::string TraceStateOf(std::string_view header) {
   constexpr size_t kLongest = 512;
-  const bool right = header.size() <= kLongest &&
-                     std::all_of(header.begin(), header.end(),
-                                 [](char c) { return (c >= 0x20 && c < 0x7f) || c == '\t'; });
-  return right ? std::string(header) : std::string();
+  std::string state(header);
+  // Tabs may stand between members, but no metadata of gRPC may hold one.
+  std::replace(state.begin(), state.end(), '\t', ' ');
+  const bool right =
+      state.size() <= kLongest &&
+      std::all_of(state.begin(), state.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+  return right ? state : std::string();
 }
 
 std::string FormatTraceParent(const TraceContext& context) {

@@ -22,6 +22,8 @@ TEST(TraceContextTest, ReadsAndWritesTheHeader) {
 TEST(TraceContextTest, TheStateIsPassedOnIfAHeaderMayHoldIt) {
   EXPECT_EQ(TraceStateOf("rojo=00f067aa0ba902b7,congo=t61"), "rojo=00f067aa0ba902b7,congo=t61");
   EXPECT_EQ(TraceStateOf("a=b\r\nx: y"), "");
+  EXPECT_EQ(TraceStateOf("a=b,\tc=d"), "a=b, c=d");
+  EXPECT_EQ(TraceStateOf("a=\xc3\xa9"), "");
   EXPECT_EQ(TraceStateOf(std::string(513, 'a')), "");
   TraceContext context = *ParseTraceParent(kExample);
   context.state = "rojo=1";

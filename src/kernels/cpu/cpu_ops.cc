@@ -83,6 +83,9 @@ class CpuOps final : public Ops {
     text.append(" x ").append(rows(false));
     if (IsInPlace(format(false))) text.append(" in place");
     if (rows(true) != rows(false)) text.append(" (").append(rows(true)).append(" in feed-forward)");
+    if (format(false) == PanelFormat::kRotatedBytes && isa_.table->attention_bf16.attention) {
+      text.append(", bf16 attention");
+    }
     return text.append(", ").append(isa_.name);
   }
 

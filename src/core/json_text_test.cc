@@ -1,4 +1,4 @@
-#include "cli/json_text.h"
+#include "core/json_text.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <limits>
 
-namespace pergola::cli {
+namespace pergola {
 namespace {
 
 std::string Json(float value) {
@@ -31,4 +31,4 @@ TEST(JsonTextTest, FloatsReadBackAsThemselvesAndAreShort) {
 }
 
 }  // namespace
-}  // namespace pergola::cli
+}  // namespace pergola

@@ -1,9 +1,9 @@
-#include "cli/json_text.h"
+#include "core/json_text.h"
 
 #include <charconv>
 #include <cmath>
 
-namespace pergola::cli {
+namespace pergola {
 
 std::string JsonString(std::string_view text) {
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -34,4 +34,4 @@ void AppendJsonFloat(float value, std::string* out) {
   out->append(text, static_cast<size_t>(end.ptr - text));
 }
 
-}  // namespace pergola::cli
+}  // namespace pergola
