@@ -164,6 +164,8 @@ TEST_F(GgufContentsTest, RefusesTensorsOfOtherShapesThanTheConfiguration) {
   };
   expect(Changed("llama", "config.json", "\"head_dim\": 8", "\"head_dim\": 1024"),
          "which are no heads of 1024");
+  Changed("roberta", "config.json", "\"max_position_embeddings\": 258",
+          "\"max_position_embeddings\": 2000");
   expect(Changed("roberta", "config.json", "\"pad_token_id\": 1", "\"pad_token_id\": 899"),
          "has too few rows");
 }
