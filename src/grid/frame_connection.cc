@@ -24,8 +24,6 @@ struct FreeAddresses {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
 
-constexpr std::string_view kTlsScheme = "pergolas://";
-
 // "host:port" without scheme and brackets.
 bool SplitEndpoint(std::string text, std::string* host, std::string* port) {
   for (const std::string_view scheme :

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,9 @@
 #include "pergola/status.h"
 
 namespace pergola::grid {
+
+// Of a URL whose connections are TLS; others are plain.
+inline constexpr std::string_view kTlsScheme = "pergolas://";
 
 // Owns a connected socket; movable. Thread-confined.
 class FrameConnection {

@@ -10,6 +10,7 @@
 #include "engine/token_choice.h"
 #include "kernels/row_decoder.h"
 #include "models/decoder_names.h"
+#include "service/embedding_format.h"
 
 namespace pergola::grid {
 namespace {
@@ -165,6 +166,10 @@ Status PartService::EmbedRows(std::span<const int32_t> ids, std::span<float> row
     }
     float* row = rows.data() + index * static_cast<size_t>(width);
     kernels::DecodeRow(table_, ids[index], facts_.embed_scale, row);
+    if (!service::AllFinite({row, static_cast<size_t>(width)})) {
+      return InternalError("the row of token id " + std::to_string(ids[index]) +
+                           " of the embedding table is not finite");
+    }
   }
   return OkStatus();
 }
@@ -176,6 +181,7 @@ Status PartService::ComputeLogits(std::span<const float> residuals, std::span<fl
   Job job{kProjection, ConstF32Matrix(residuals.data(), rows, facts_.hidden_size),
           F32Matrix(logits.data(), rows, facts_.vocab_size)};
   RunJob(job);
+  if (!service::AllFinite(logits)) return InternalError("logits of the projection are not finite");
   return OkStatus();
 }
 

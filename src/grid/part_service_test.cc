@@ -4,9 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
+#include <filesystem>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
+
+#include "core/testing/temp_folder.h"
 
 namespace pergola::grid {
 namespace {
@@ -74,6 +79,33 @@ TEST(PartServiceTest, ManyRowsOfOneCallerAreTheSingleOnes) {
     const auto begin = together.begin() + static_cast<std::ptrdiff_t>(row * vocab);
     EXPECT_TRUE(std::equal(one.begin(), one.end(), begin)) << "row " << row;
   }
+}
+
+TEST(PartServiceTest, ATableThatIsNotFiniteIsAnError) {
+  const TempFolder folder;
+  for (const char* name : {"config.json", "tokenizer.json"}) {
+    std::filesystem::copy_file(kModel + "/" + name, folder.path() / name);
+  }
+  std::string tensors = ReadFile(kModel + "/model.safetensors");
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, tensors.data(), sizeof header_bytes);
+  constexpr std::string_view kOffsets = "\"data_offsets\":[";
+  const size_t table = tensors.find("embed_tokens.weight");
+  const size_t offset = tensors.find(kOffsets, table) + kOffsets.size();
+  ASSERT_LT(offset, header_bytes);
+  const uint64_t begin = std::stoull(tensors.substr(offset, 20));
+  tensors.replace(8 + header_bytes + begin, 4, "\xff\xff\xff\xff");  // NaN in row 0
+  folder.Write("model.safetensors", tensors);
+  PartOptions options;
+  options.ops.num_threads = 1;
+  const auto part = PartService::Load(folder.path().string(), options);
+  ASSERT_TRUE(part.ok()) << part.status().ToString();
+  std::vector<float> row(static_cast<size_t>((*part)->hidden_size()));
+  std::vector<float> logits(static_cast<size_t>((*part)->vocab_size()));
+  const int32_t damaged = 0, sound = 1;
+  EXPECT_EQ((*part)->EmbedRows(std::span(&damaged, 1), row).code(), StatusCode::kInternal);
+  EXPECT_TRUE((*part)->EmbedRows(std::span(&sound, 1), row).ok());
+  EXPECT_EQ((*part)->ComputeLogits(row, logits).code(), StatusCode::kInternal);
 }
 
 TEST(PartServiceTest, AnFfnPartHasNoRowsAndNoLogits) {

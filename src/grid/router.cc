@@ -78,11 +78,15 @@ Status Router::Handle(const FrameHeader& request, std::span<const std::byte> pay
     const MemberPtr member = topology_.Pick(request.kind, request.argument, tried, &others);
     if (member == nullptr) break;
     const size_t before = answer->size();
-    const Status status = Forward(request, payload, *member, TryLimit(end, others), answer);
+    const SteadyTime start = std::chrono::steady_clock::now();
+    const CallLimit limit = TryLimit(end, others);
+    const Status status = Forward(request, payload, *member, limit, answer);
     if (status.ok()) member->shunned_until = SteadyTime::min();
     if (status.ok() || !IsTransient(status)) return status;
-    ++member->failures;
-    member->shunned_until = std::chrono::steady_clock::now() + options_.shun;
+    if (AtFault(start, limit.deadline, end)) {
+      ++member->failures;
+      member->shunned_until = std::chrono::steady_clock::now() + options_.shun;
+    }
     answer->resize(before);
     failed += "; " + status.message();
     tried.push_back(member);
@@ -102,6 +106,14 @@ CallLimit Router::TryLimit(SteadyTime end, size_t others) const {
   const auto half = std::chrono::duration_cast<std::chrono::milliseconds>(end - now) / 2;
   limit.deadline = now + std::min(half, options_.longest_try);
   return limit;
+}
+
+// Whether a try from `start` on that failed speaks against the member. One that ended with `limit`
+// need not: all tries end with the request, at `end`, and a short one leaves little to each.
+bool Router::AtFault(SteadyTime start, SteadyTime limit, SteadyTime end) const {
+  const SteadyTime now = std::chrono::steady_clock::now();
+  if (now < limit) return true;
+  return limit - start >= (now < end ? options_.fair_try : options_.longest_try);
 }
 
 Status Router::Forward(FrameHeader request, std::span<const std::byte> payload, Member& member,

@@ -34,6 +34,8 @@ struct RouterOptions {
   std::chrono::milliseconds longest_try = std::chrono::seconds(2);
   // Who failed is asked last for so long.
   std::chrono::milliseconds shun = std::chrono::seconds(5);
+  // A time-out of less says nothing about the member: the request left too little.
+  std::chrono::milliseconds fair_try = std::chrono::milliseconds(100);
   // For members with TLS; null: there are none. Second owner: whoever made it.
   std::shared_ptr<const FrameTls> tls = {};
 };
@@ -55,6 +57,7 @@ class Router {
  private:
   Status Stats(FrameHeader header, std::string* answer) const;
   CallLimit TryLimit(SteadyTime end, size_t others) const;
+  bool AtFault(SteadyTime start, SteadyTime limit, SteadyTime end) const;
   Status Forward(FrameHeader request, std::span<const std::byte> payload, Member& member,
                  const CallLimit& limit, std::string* answer);
 

@@ -69,10 +69,25 @@ TEST(TopologyTest, RefusesAnotherModelArithmeticAndFactsThatContradictThemselves
   other = Facts("b", 2, 3);
   other.identity = "a";
   EXPECT_EQ(topology.Add(other).status().code(), StatusCode::kInvalidArgument);
+  for (const char* url : {"/srv/slices", "ftp://b/slices", "https:/b"}) {
+    other = Facts("b", 2, 3);
+    other.slices_url = url;
+    EXPECT_EQ(topology.Add(other).status().code(), StatusCode::kInvalidArgument) << url;
+  }
   other = Facts("b", 2, 3);
   other.ffn = false;
   EXPECT_EQ(topology.Add(other).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(topology.members()->size(), 1u);
+}
+
+TEST(TopologyTest, AMemberWithoutTlsIsRefusedWhereAllNeedIt) {
+  Topology topology({.needs_tls = true});
+  const Status status = topology.Add(Facts("pergola://10.0.0.2:42667", 0, 3)).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("pergola://10.0.0.2:42667"), std::string::npos);
+  EXPECT_NE(status.message().find("--member-ca"), std::string::npos) << status.message();
+  EXPECT_FALSE(topology.Add(Facts("10.0.0.2:42667", 0, 3)).ok());
+  EXPECT_TRUE(topology.Add(Facts("pergolas://10.0.0.2:42667", 0, 3)).ok());
 }
 
 TEST(TopologyTest, StaysWithItsModelWhenAllMembersHaveGone) {
@@ -410,6 +425,22 @@ TEST_F(RouterTest, AllTriesEndWithinTheRequestsTimeAndACancelEndsThemSooner) {
   while (first->bad_answers + second->bad_answers < 3) std::this_thread::yield();
   router_.Cancel();
   caller.join();
+}
+
+TEST_F(RouterTest, ARequestWithLittleTimeSaysNothingAboutTheMembers) {
+  auto first = Serve(Role::kFfn), second = Serve(Role::kFfn);
+  first->manner = second->manner = Manner::kHangs;
+  std::string answer;
+  for (const auto* part : {first.get(), second.get()}) {  // alone, then with another one to ask
+    ASSERT_TRUE(topology_.Add(part->Facts()).ok());
+    const std::string request = Request(first->Facts(), FrameKind::kFfn, 60);
+    EXPECT_EQ(grid::Ask(router_, request, &answer).code(), StatusCode::kUnavailable);
+    for (const MemberPtr& member : *topology_.members()) {
+      EXPECT_EQ(member->failures, 0u);
+      EXPECT_EQ(member->shunned_until.load(), SteadyTime::min());
+    }
+  }
+  EXPECT_GE(first->bad_answers, 1);
 }
 
 TEST_F(RouterTest, AGapIsAnErrorThatNamesItAndStatsSayNothingElse) {

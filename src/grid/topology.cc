@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/json_text.h"
+#include "grid/frame_connection.h"
 #include "grid/mismatch.h"
 
 namespace pergola::grid {
@@ -28,6 +29,11 @@ Status CheckFacts(const GridMemberFacts& facts) {
                                      facts.numeric_class.size()}) > kMostText) {
     return InvalidArgumentError("a member has a URL, and no text over " +
                                 std::to_string(kMostText) + " bytes");
+  }
+  if (!facts.slices_url.empty() && !facts.slices_url.starts_with("http://") &&
+      !facts.slices_url.starts_with("https://")) {
+    return InvalidArgumentError(facts.url + " shares slices at '" + facts.slices_url +
+                                "', which is no http:// or https:// URL");
   }
   if (!facts.embed && !facts.head && !facts.ffn) {
     return InvalidArgumentError(facts.url + " states no capability: embed, head or ffn");
@@ -155,6 +161,10 @@ Status Topology::CheckSame(const GridMemberFacts& facts) const {
 
 Result<uint64_t> Topology::Add(const GridMemberFacts& facts) {
   PERGOLA_RETURN_IF_ERROR(CheckFacts(facts));
+  if (options_.needs_tls && !facts.url.starts_with(kTlsScheme)) {
+    return InvalidArgumentError(facts.url +
+                                " is without TLS, which the router's --member-ca wants");
+  }
   const std::lock_guard lock(mutex_);
   PERGOLA_RETURN_IF_ERROR(CheckSame(facts));
   auto members = std::make_shared<MemberList>(*members_);

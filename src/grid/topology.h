@@ -52,6 +52,7 @@ using MemberList = std::vector<MemberPtr>;
 struct TopologyOptions {
   size_t max_members = 4096;
   std::chrono::milliseconds silence = std::chrono::seconds(3);  // longer without a beat: evicted
+  bool needs_tls = false;  // a member whose URL is without TLS is refused
 };
 
 // Thread-safe. Snapshots are immutable: a change makes another.

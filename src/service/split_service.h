@@ -32,10 +32,11 @@ class SplitService {
   virtual std::string StatsJson() const = 0;
 
   //   rows  f32 [ids, D]  written: scaled as the model wants them
-  // INVALID_ARGUMENT naming an id outside the vocabulary.
+  // INVALID_ARGUMENT naming an id outside the vocabulary; INTERNAL: a row is not finite.
   virtual Status EmbedRows(std::span<const int32_t> ids, std::span<float> rows) = 0;
   //   residuals  f32 [rows, D]  read: before the final norm
   //   logits     f32 [rows, V]  written
+  // INTERNAL: they are not finite.
   virtual Status ComputeLogits(std::span<const float> residuals, std::span<float> logits) = 0;
   // The best `count` tokens of each row, best first; temperature 0: one, with probability 1.
   virtual Result<std::vector<std::vector<TokenChance>>> TopTokens(std::span<const float> residuals,
