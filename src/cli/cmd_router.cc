@@ -125,6 +125,8 @@ int RunRouter(const RouterFlags& flags) {
   SignalWaiter signals;  // before any thread
   const auto tls = ReadGridTls(flags.tls);
   if (!tls.ok()) return Fail(tls.status());
+  const Status admission = CheckHttpAdmission(flags.tls, flags.api_key_file);
+  if (!admission.ok()) return Fail(admission);
   std::unique_ptr<gateway::ApiKeys> keys;
   if (!flags.join_key_file.empty()) {
     auto loaded = gateway::ApiKeys::Load(flags.join_key_file);
@@ -133,6 +135,7 @@ int RunRouter(const RouterFlags& flags) {
   }
   grid::TopologyOptions options;
   options.silence = Seconds(flags.evict_after_s);
+  options.needs_tls = !flags.tls.server_ca.empty();
   grid::Topology topology(options);
   grid::RouterOptions asking;
   asking.tls = tls->client;
@@ -192,10 +195,12 @@ void AddRouter(CLI::App& app, Run* run) {
                       "Keys of the HTTP port, one a line; reread on SIGHUP");
   command->add_option("--tls-cert", flags->tls.cert, "Certificate chain (PEM) of all three ports");
   command->add_option("--tls-key", flags->tls.key, "Private key (PEM)");
-  command->add_option("--tls-client-ca", flags->tls.client_ca,
-                      "Authorities (PEM) of certificates that servers and clients of frames need");
+  command->add_option(
+      "--tls-client-ca", flags->tls.client_ca,
+      "Authorities (PEM) of certificates that servers and clients of frames need; with "
+      "--api-key-file, for HTTP");
   command->add_option("--member-ca", flags->tls.server_ca,
-                      "Authorities (PEM) of servers that join with TLS");
+                      "Authorities (PEM) of servers that join, which then all need TLS");
   AddSecondsFlag(*command, "--evict-after", flags->evict_after_s, 0.1,
                  "Seconds without a beat that end a membership; servers send one a second");
   AddDrainFlag(*command, flags->drain_timeout_s);

@@ -90,7 +90,7 @@ void AddPartFlags(CLI::App& command, PartFlags& part) {
   command.add_option("--slice-source-ca", part.source_ca,
                      "With --spare: authorities (PEM) of https sources (the system's)");
   command.add_option("--slice-source-key-file", part.source_key_file,
-                     "With --spare: file whose first line is the key of the sources");
+                     "With --spare: file whose first line is the key of the --slice-source");
   command.add_flag("--verify", part.verify, "With --role: check the checksums of a slice first");
   command.add_option("--frame-port", part.frame_port, "With --role: port of the frames (0: any)")
       ->check(CLI::Range(0, 65535))

@@ -43,4 +43,10 @@ Result<GridTls> ReadGridTls(const GridTlsFiles& files) {
   return tls;
 }
 
+Status CheckHttpAdmission(const GridTlsFiles& files, const std::string& api_key_file) {
+  if (files.client_ca.empty() || !api_key_file.empty()) return OkStatus();
+  return InvalidArgumentError(
+      "--tls-client-ca needs --api-key-file: the HTTP port asks for keys, not for certificates");
+}
+
 }  // namespace pergola::cli

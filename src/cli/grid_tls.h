@@ -33,4 +33,8 @@ struct GridTls {
 // Errors name the file.
 Result<GridTls> ReadGridTls(const GridTlsFiles& files);
 
+// For a process with an HTTP port, which asks nobody for a certificate: INVALID_ARGUMENT where
+// clients need one and `api_key_file` is empty, so that HTTP would be a way round it.
+Status CheckHttpAdmission(const GridTlsFiles& files, const std::string& api_key_file);
+
 }  // namespace pergola::cli

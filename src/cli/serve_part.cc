@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -67,9 +68,10 @@ service::GridMemberFacts MemberFacts(const grid::PartFacts& facts, std::string u
   return member;
 }
 
-// Null without --join.
+// Null without --join. `decided` is called on the link's thread when it has joined, or may not.
 Result<std::unique_ptr<rpc::GridLink>> JoinGrid(const PartFlags& flags, const GridTls& tls,
-                                                service::GridMemberFacts facts, const Load& load) {
+                                                service::GridMemberFacts facts, const Load& load,
+                                                std::function<void()> decided) {
   if (flags.join.empty()) return std::unique_ptr<rpc::GridLink>();
   rpc::GridLinkOptions options;
   options.facts = std::move(facts);
@@ -81,7 +83,8 @@ Result<std::unique_ptr<rpc::GridLink>> JoinGrid(const PartFlags& flags, const Gr
     return service::GridLoad{load.in_flight, load.requests,
                              static_cast<uint64_t>(ReadMemoryUse().resident_bytes)};
   };
-  options.changed = [router = flags.join](const Status& status) {
+  options.changed = [router = flags.join, decided = std::move(decided)](const Status& status) {
+    if (status.code() != StatusCode::kUnavailable) decided();
     if (status.ok()) {
       std::fprintf(stderr, "joined %s\n", router.c_str());
     } else {
@@ -110,6 +113,30 @@ Result<gateway::SharedSlices> ShareOf(const std::filesystem::path& folder) {
   }
   shared.list = hub::SliceListJson(list);
   return shared;
+}
+
+GridTlsFiles TlsFiles(const PartServerFlags& flags) {
+  return {.cert = flags.http.tls_cert_file,
+          .key = flags.http.tls_key_file,
+          .client_ca = flags.part.client_ca,
+          .server_ca = flags.part.join_ca};
+}
+
+std::string FrameHost(const PartServerFlags& flags) {
+  return flags.http.hosts.empty() ? "127.0.0.1" : flags.http.hosts.front();
+}
+
+// What would go wrong, or be open to others, only later.
+Status CheckFlags(const PartServerFlags& flags) {
+  const PartFlags& part = flags.part;
+  if (part.spare || part.role == "embed" || !part.share.empty()) {
+    PERGOLA_RETURN_IF_ERROR(CheckHttpAdmission(TlsFiles(flags), flags.http.api_key_file));
+  }
+  const std::string host = FrameHost(flags);
+  const bool any = host == "0.0.0.0" || host == "::";
+  if (part.join.empty() || !part.announce.empty() || !any) return OkStatus();
+  return InvalidArgumentError("--join with --host " + host +
+                              " needs --announce-host: the router cannot reach " + host);
 }
 
 // Null when there is nothing to answer over HTTP.
@@ -153,17 +180,13 @@ Result<std::shared_ptr<grid::PartService>> LoadPart(const PartServerFlags& flags
   return std::shared_ptr<grid::PartService>(std::move(part));  // second owner: the HTTP routes
 }
 
-Result<GridTls> ReadPartTls(const PartServerFlags& flags) {
-  return ReadGridTls({.cert = flags.http.tls_cert_file,
-                      .key = flags.http.tls_key_file,
-                      .client_ca = flags.part.client_ca,
-                      .server_ca = flags.part.join_ca});
-}
+Result<GridTls> ReadPartTls(const PartServerFlags& flags) { return ReadGridTls(TlsFiles(flags)); }
 
 int ServePart(const PartServerFlags& flags) {
   SignalWaiter signals;  // before any thread
   const auto tls = ReadPartTls(flags);
   if (!tls.ok()) return Fail(tls.status());
+  if (const Status status = CheckFlags(flags); !status.ok()) return Fail(status);
   std::unique_ptr<SpareDuty> duty;
   if (flags.part.spare) {
     auto made = SpareDuty::Make(flags);
@@ -176,7 +199,7 @@ int ServePart(const PartServerFlags& flags) {
   }();
   if (!part.ok()) return Fail(part.status());
   grid::PartService& service = **part;
-  const std::string host = flags.http.hosts.empty() ? "127.0.0.1" : flags.http.hosts.front();
+  const std::string host = FrameHost(flags);
   Load load;
   auto server = grid::FrameServer::Start(
       {.host = host, .port = flags.part.frame_port, .tls = tls->server},
@@ -205,9 +228,9 @@ int ServePart(const PartServerFlags& flags) {
     facts.slices_url = (tls->server == nullptr ? "http://" : "https://") + announced + ":" +
                        std::to_string(http->port()) + std::string(gateway::kSlicesPath);
   }
-  auto link = JoinGrid(flags.part, *tls, std::move(facts), load);
+  // A member is no spare any more; who may not join keeps the part from nobody else.
+  auto link = JoinGrid(flags.part, *tls, std::move(facts), load, [&duty] { duty.reset(); });
   if (!link.ok()) return Fail(link.status());
-  duty.reset();  // it is a member now
   Running running;
   if (http && http->needs_keys()) {
     running.reload = [&http] { TellReloaded(http->ReloadKeys(), "keys"); };

@@ -122,10 +122,17 @@ SpareDuty::~SpareDuty() {
 Result<std::shared_ptr<grid::PartService>> SpareDuty::TakeOver(
     const service::GridAssignment& assignment) {
   std::vector<std::string> bases = flags_.part.sources;
+  const size_t named = bases.size();  // by the operator: the others are what members announce
   bases.insert(bases.end(), assignment.sources.begin(), assignment.sources.end());
   std::string failed;
-  for (const std::string& base : bases) {
-    const hub::SliceSource source(base, {.token = source_key_, .ca_file = flags_.part.source_ca});
+  for (size_t index = 0; index < bases.size(); ++index) {
+    const std::string& base = bases[index];
+    if (index >= named && !hub::IsHttpUrl(base)) {
+      failed += "; " + base + ": a member announces it, and it is no http:// or https:// URL";
+      continue;
+    }
+    const hub::SliceSource source(base, {.token = index < named ? source_key_ : std::string(),
+                                         .ca_file = flags_.part.source_ca});
     const auto offered = source.List();
     const auto candidate = offered.ok() ? Choose(*offered, assignment) : std::optional<Candidate>();
     if (!candidate) {
@@ -142,13 +149,14 @@ Result<std::shared_ptr<grid::PartService>> SpareDuty::TakeOver(
     flags.model = folder->string();
     flags.part.role = assignment.embed ? "embed" : "ffn";
     flags.part.layers = assignment.embed ? "" : LayersText(candidate->layers);
-    PERGOLA_ASSIGN_OR_RETURN(std::shared_ptr<grid::PartService> part, LoadPart(flags));
-    const std::string& numeric_class = part->facts().numeric_class;
-    if (numeric_class == assignment.numeric_class) return part;
-    return FailedPreconditionError("its numeric class here is '" + numeric_class +
-                                   "', this grid's is '" + assignment.numeric_class + "'");
+    auto part = LoadPart(flags);
+    if (part.ok() && (*part)->facts().numeric_class == assignment.numeric_class) return part;
+    failed += "; " + base + ": " +
+              (!part.ok() ? part.status().message()
+                          : "its numeric class here is '" + (*part)->facts().numeric_class +
+                                "', this grid's is '" + assignment.numeric_class + "'");
   }
-  return NotFoundError("no source has a slice of it" + failed);
+  return NotFoundError("no source has a slice of it that serves" + failed);
 }
 
 Result<std::shared_ptr<grid::PartService>> SpareDuty::AwaitPart() {

@@ -4,7 +4,7 @@
 //   PERGOLA_ASSIGN_OR_RETURN(auto duty, SpareDuty::Make(flags));
 //   PERGOLA_ASSIGN_OR_RETURN(auto part, duty->AwaitPart());
 //   ... join as its owner ...
-//   duty.reset();
+//   duty.reset();                      // not before: until then nobody else is given the part
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace pergola::cli {
 
-// Thread-confined.
+// Used by one thread at a time.
 class SpareDuty {
  public:
   // INVALID_ARGUMENT: flags that a spare needs are missing; errors of the key files.

@@ -180,6 +180,10 @@ Result<std::vector<OfferedSlice>> ParseSliceList(std::string_view json) {
   return slices;
 }
 
+bool IsHttpUrl(std::string_view base) {
+  return base.starts_with("http://") || base.starts_with("https://");
+}
+
 Result<std::string> SliceSource::ReadText(const std::string& path) const {
   if (!remote()) return ReadFile(fs::path(base_) / path);
   PERGOLA_ASSIGN_OR_RETURN(TextResponse response,

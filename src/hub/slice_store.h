@@ -46,6 +46,9 @@ Result<std::vector<SliceIndex>> ScanSlices(const std::filesystem::path& folder);
 std::string SliceListJson(std::span<const OfferedSlice> slices);
 Result<std::vector<OfferedSlice>> ParseSliceList(std::string_view json);
 
+// Whether a source is a URL; else it is a folder.
+bool IsHttpUrl(std::string_view base);
+
 // Thread-compatible.
 class SliceSource {
  public:
@@ -65,7 +68,7 @@ class SliceSource {
                                       const std::filesystem::path& store) const;
 
  private:
-  bool remote() const { return base_.starts_with("http://") || base_.starts_with("https://"); }
+  bool remote() const { return IsHttpUrl(base_); }
   Result<std::string> ReadText(const std::string& path) const;
   Status FetchFile(const std::string& slice, const RemoteFile& file,
                    const std::filesystem::path& folder) const;

@@ -119,6 +119,10 @@ def check_grid(pergola, golden, folder, started):
     keyless = started(serve(pergola, router, "ffn", folder / "high"))
     keyless.wait_for("needs a key")
     keyless.kill()
+    # With an address that nobody can reach it by.
+    unreachable = run(pergola, "serve", "--role", "ffn", "--model", folder / "high", "--host", "0.0.0.0", "--frame-port",
+                      "0", "--join", router.join, code=1).stderr
+    assert "--announce-host" in unreachable, unreachable
     other = started(serve(pergola, router, "ffn", golden / "qwen3-causal", *keyed))
     other.wait_for("its identity is")
     other.kill()

@@ -5,6 +5,7 @@
 """
 
 import contextlib
+import hashlib
 import json
 import pathlib
 import re
@@ -77,7 +78,9 @@ def check_spares(pergola, golden, folder, started):
     content = bytearray(damaged.read_bytes())
     content[-1] ^= 1
     damaged.write_bytes(content)
-    useless = started(spare(pergola, router, folder / "store-1", *keyed, "--slice-source", lying))
+    # The key of the sources is for those that are named, not for whatever a member announces.
+    useless = started(spare(pergola, router, folder / "store-1", *keyed, "--slice-source", lying,
+                            "--slice-source-key-file", keys))
     router.wait_until(lambda grid: grid["spares"] == 1)
 
     def client():
@@ -91,8 +94,17 @@ def check_spares(pergola, golden, folder, started):
     low.kill()
     useless.wait_for("cannot take over the feed-forward layers 0-1: .*wrong SHA-256.*401")
     assert waiting.poll() is None
-    useful = started(spare(pergola, router, folder / "store-2", *keyed, "--slice-source-key-file", keys))
+    # Its first source has a slice whose checksums are right and that cannot be loaded.
+    index = json.loads((lying / "low" / "index.json").read_text())
+    damaged.write_bytes(content[:64])
+    entry = next(each for each in index["files"] if each["name"] == "ffn.gguf")
+    entry.update(bytes=64, sha256=hashlib.sha256(content[:64]).hexdigest())
+    (lying / "low" / "index.json").write_text(json.dumps(index))
+    sharing = embed.wait_for(r"http://\S+") + "/v1/slices"
+    useful = started(spare(pergola, router, folder / "store-2", *keyed, "--slice-source-key-file", keys, "--slice-source",
+                           f"{lying},{sharing}"))
     useful.wait_for(r"joined \S+")
+    assert useful.said.count("fetching low from") == 2, useful.said
     assert waiting.communicate(timeout=120)[0] == whole and waiting.returncode == 0
     useless.kill()
 

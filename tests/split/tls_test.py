@@ -30,11 +30,21 @@ def check_tls(pergola, golden, folder, started):
     def tls(pair):
         return ("--tls-cert", pair[0], "--tls-key", pair[1])
 
-    router = started(Router(pergola, *tls(ours), "--tls-client-ca", theirs[0], "--member-ca", theirs[0], scheme="https"))
+    # HTTP asks for keys, not for certificates: without keys it would be a way round them.
+    no_keys = run(pergola, "router", *tls(ours), "--tls-client-ca", theirs[0], code=1).stderr
+    assert "--tls-client-ca" in no_keys and "--api-key-file" in no_keys, no_keys
+    for role in (("--role", "embed"), ("--role", "ffn", "--share", folder / "parts"), ("--spare",)):
+        refused = run(pergola, "serve", *role, "--model", folder / "parts" / "embed", *tls(theirs), "--tls-client-ca",
+                      ours[0], code=1).stderr
+        assert "--api-key-file" in refused, refused
+    keys = folder / "keys"
+    keys.write_text("sk-1\n")
+    router = started(Router(pergola, *tls(ours), "--tls-client-ca", theirs[0], "--member-ca", theirs[0], "--api-key-file",
+                            keys, scheme="https"))
     assert router.url.startswith("pergolas://"), router.said
     member = (*tls(theirs), "--join-ca", ours[0])
     embed = started(serve(pergola, router, "embed", folder / "parts" / "embed", *member, "--tls-client-ca", ours[0],
-                          "--share", folder / "parts"))
+                          "--share", folder / "parts", "--api-key-file", keys))
     embed.wait_for(r"joined \S+")
     # Another certificate than the router asks for, and none.
     for args in ((*tls(stranger), "--join-ca", ours[0]), ("--join-ca", ours[0]), ()):
@@ -42,8 +52,16 @@ def check_tls(pergola, golden, folder, started):
         refused.wait_for("not in the grid of")
         refused.kill()
     spare = started(Process(pergola, "serve", "--spare", "--join", router.join, "--store", folder / "store", "--frame-port",
-                            "0", "--threads", "1", *member, "--slice-source-ca", theirs[0]))
+                            "0", "--threads", "1", *member, "--slice-source-ca", theirs[0], "--slice-source-key-file", keys,
+                            "--slice-source", embed.wait_for(r"https://\S+") + "/v1/slices"))
     spare.wait_for(r"joined \S+")
+
+    # A router that knows authorities of members has none without TLS.
+    lenient = started(Router(pergola, "--member-ca", theirs[0]))
+    plain = started(serve(pergola, lenient, "ffn", folder / "parts" / "ffn"))
+    plain.wait_for(r"not in the grid of .*pergola://\S+ is without TLS.*--member-ca")
+    for process in (plain, lenient):
+        process.kill()
 
     ask = ("--prompt", "a few words", "--max-tokens", "16", "--ignore-end", "--json", "--threads", "1")
     local = run(pergola, "predict", "--model", model, *ask).stdout
