@@ -1,5 +1,6 @@
 #include "cli/serve_part.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -95,14 +96,27 @@ Result<std::unique_ptr<rpc::GridLink>> JoinGrid(const PartFlags& flags, const Gr
   return std::make_unique<rpc::GridLink>(flags.join, std::move(options));
 }
 
+// Whether the files are in the folder of the slice themselves, not links to others.
+bool HasOwnFiles(const std::filesystem::path& folder, const hub::SliceIndex& index) {
+  std::error_code error;
+  const auto own = [&](const std::string& name) {
+    return std::filesystem::symlink_status(folder / name, error).type() ==
+           std::filesystem::file_type::regular;
+  };
+  return own("index.json") &&
+         std::all_of(index.files.begin(), index.files.end(),
+                     [&](const hub::RemoteFile& file) { return own(file.path); });
+}
+
 // What `folder` has for other servers.
 Result<gateway::SharedSlices> ShareOf(const std::filesystem::path& folder) {
   PERGOLA_ASSIGN_OR_RETURN(const std::vector<hub::SliceIndex> found, hub::ScanSlices(folder));
   gateway::SharedSlices shared;
   std::vector<hub::OfferedSlice> list;
   for (const hub::SliceIndex& index : found) {
-    list.push_back(index.slice);
     const std::filesystem::path path = folder / index.slice.name;
+    if (!HasOwnFiles(path, index)) continue;
+    list.push_back(index.slice);
     std::error_code error;
     shared.files[index.slice.name + "/index.json"] = {
         (path / "index.json").string(),

@@ -38,13 +38,27 @@ Status WriteText(const fs::path& path, const std::string& text) {
   return MoveIn(path);
 }
 
+Status CheckSource(const fs::path& from, const RemoteFile& file) {
+  std::error_code error;
+  if (!fs::exists(from / file.path, error)) {
+    return DataLossError((from / file.path).string() + " is missing");
+  }
+  return VerifyFile(file, from / file.path).status().WithContext(from.string());
+}
+
+// Another model's slice may have the same name.
+Status CheckSameModel(const fs::path& folder, const SliceIndex& index) {
+  const Result<SliceIndex> there = ReadSliceIndex(folder);
+  if (!there.ok() || there->slice.identity == index.slice.identity) return OkStatus();
+  return FailedPreconditionError(folder.string() + " is a slice of another model, " +
+                                 there->slice.identity + ", not of " + index.slice.identity +
+                                 ": remove it, or publish into another folder");
+}
+
 Status CopyFile(const fs::path& from, const RemoteFile& file, const fs::path& folder) {
   const fs::path path = folder / file.path;
   std::error_code error;
   fs::copy_file(from / file.path, Incoming(path), fs::copy_options::overwrite_existing, error);
-  if (error == std::errc::no_such_file_or_directory) {
-    return DataLossError((from / file.path).string() + " is missing");
-  }
   if (error) return WriteError(path, error.value());
   if (const Status status = VerifyFile(file, Incoming(path)).status(); !status.ok()) {
     fs::remove(Incoming(path), error);
@@ -58,6 +72,7 @@ Status CopyFile(const fs::path& from, const RemoteFile& file, const fs::path& fo
 Result<PublishOutcome> PublishSlice(const fs::path& from, const SliceIndex& index,
                                     const fs::path& out, const std::string& card) {
   const fs::path folder = out / index.slice.name;
+  PERGOLA_RETURN_IF_ERROR(CheckSameModel(folder, index));
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) return WriteError(folder, error.value());
@@ -72,6 +87,7 @@ Result<PublishOutcome> PublishSlice(const fs::path& from, const SliceIndex& inde
     }
   }
   PERGOLA_RETURN_IF_ERROR(CheckFreeSpace(out, outcome.copied_bytes));
+  for (const RemoteFile* file : missing) PERGOLA_RETURN_IF_ERROR(CheckSource(from, *file));
   // While files change, what is there is no slice.
   if (!missing.empty()) fs::remove(folder / "index.json", error);
   for (const RemoteFile* file : missing) {

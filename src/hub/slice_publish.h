@@ -25,7 +25,8 @@ struct PublishOutcome {
 // Copies the slice in `from`, whose index is `index`, to OUT/<index.slice.name>. Each file appears
 // when its checksum is right, index.json last; what is there and right is left alone, so that a run
 // that was interrupted is continued by another one. DATA_LOSS naming a file of `from` that is
-// damaged; RESOURCE_EXHAUSTED: disk full.
+// damaged, before anything is changed; FAILED_PRECONDITION: another model's slice is there;
+// RESOURCE_EXHAUSTED: disk full.
 Result<PublishOutcome> PublishSlice(const std::filesystem::path& from, const SliceIndex& index,
                                     const std::filesystem::path& out, const std::string& card);
 

@@ -71,5 +71,22 @@ TEST_F(SlicePublishTest, ADamagedSliceIsNotPublished) {
   EXPECT_EQ(Publish().status().code(), StatusCode::kDataLoss);
 }
 
+TEST_F(SlicePublishTest, ASourceThatIsItsOwnTargetKeepsItsIndex) {
+  index_.slice.name = "low";
+  folder_.Write("low/ffn.gguf", "Weights");
+  EXPECT_EQ(PublishSlice(from_, index_, folder_.path(), "").status().code(), StatusCode::kDataLoss);
+  EXPECT_TRUE(fs::exists(from_ / "index.json"));
+}
+
+TEST_F(SlicePublishTest, AnotherModelsSliceIsNotReplaced) {
+  ASSERT_TRUE(Publish().ok());
+  const std::string index = ReadFile(out_ / "m-ffn-0-1/index.json");
+  index_.slice.identity = std::string(64, 'b');
+  const Status status = Publish().status();
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_NE(status.message().find(index_.slice.identity), std::string::npos) << status.message();
+  EXPECT_EQ(ReadFile(out_ / "m-ffn-0-1/index.json"), index);
+}
+
 }  // namespace
 }  // namespace pergola::hub

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <thread>
 #include <utility>
 
+#include "core/json_text.h"
 #include "hub/file_lock.h"
 #include "hub/file_sink.h"
 #include "hub/remote_path.h"
@@ -27,10 +29,16 @@ Status Wrong(const std::string& name, const std::string& what) {
   return DataLossError("the slice '" + name + "' " + what);
 }
 
+// It becomes a part of a folder's name.
+bool IsPart(std::string_view part) {
+  return !part.empty() && part.size() <= 32 &&
+         part.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") == std::string_view::npos;
+}
+
 // The members that a list and an index share.
 Status ReadFacts(const element& from, OfferedSlice* slice) {
   std::string_view part, identity;
-  if (from["part"].get(part) || from["identity"].get(identity)) {
+  if (from["part"].get(part) || !IsPart(part) || from["identity"].get(identity)) {
     return Wrong(slice->name, "states no part or identity");
   }
   simdjson::dom::array layers;
@@ -53,15 +61,6 @@ Status CheckName(std::string_view name) {
   return InvalidArgumentError("'" + std::string(name) + "' is no plain name");
 }
 
-std::string Quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char letter : text) {
-    if (letter == '"' || letter == '\\') out += '\\';
-    out += letter;
-  }
-  return out + "\"";
-}
-
 Result<std::string> ReadFile(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return NotFoundError("cannot read '" + path.string() + "'");
@@ -80,6 +79,12 @@ std::string StoreName(const OfferedSlice& slice) {
     name += "-" + std::to_string(slice.first_layer) + "-" + std::to_string(slice.last_layer);
   }
   return name + "-" + slice.identity.substr(0, 16);
+}
+
+int64_t SizeOf(const fs::path& path) {
+  std::error_code error;
+  const auto bytes = fs::file_size(path, error);
+  return error ? 0 : static_cast<int64_t>(bytes);
 }
 
 Status AllFilesThere(const std::vector<RemoteFile>& files, const fs::path& folder) {
@@ -117,6 +122,9 @@ Result<SliceIndex> ParseSliceIndex(const std::string& name, std::string_view jso
     if (const Status status = CheckName(path); !status.ok() || path == kIndex) {
       return Wrong(name, "lists a file that it must not: " + status.message());
     }
+    if (file.bytes > std::numeric_limits<int64_t>::max() - index.slice.bytes) {
+      return Wrong(name, "lists more bytes than can be");
+    }
     file.path = path;
     file.sha256 = sha256;
     index.slice.bytes += file.bytes;
@@ -150,9 +158,9 @@ std::string SliceListJson(std::span<const OfferedSlice> slices) {
   std::string out = "{\"slices\":[";
   for (const OfferedSlice& slice : slices) {
     if (out.back() != '[') out += ',';
-    out += "{\"name\":" + Quoted(slice.name) + ",\"part\":" + Quoted(slice.part) + ",\"layers\":[" +
-           std::to_string(slice.first_layer) + "," + std::to_string(slice.last_layer) +
-           "],\"identity\":" + Quoted(slice.identity) +
+    out += "{\"name\":" + JsonString(slice.name) + ",\"part\":" + JsonString(slice.part) +
+           ",\"layers\":[" + std::to_string(slice.first_layer) + "," +
+           std::to_string(slice.last_layer) + "],\"identity\":" + JsonString(slice.identity) +
            ",\"bytes\":" + std::to_string(slice.bytes) + "}";
   }
   return out + "]}\n";
@@ -169,7 +177,7 @@ Result<std::vector<OfferedSlice>> ParseSliceList(std::string_view json) {
   for (const element entry : list) {
     OfferedSlice slice;
     std::string_view name;
-    if (entry["name"].get(name) || entry["bytes"].get(slice.bytes)) {
+    if (entry["name"].get(name) || entry["bytes"].get(slice.bytes) || slice.bytes < 0) {
       return DataLossError("a list of slices has one without name or bytes");
     }
     PERGOLA_RETURN_IF_ERROR(CheckName(name));
@@ -237,15 +245,19 @@ Result<fs::path> SliceSource::Fetch(const OfferedSlice& wanted, const fs::path& 
   if (error) return SystemError(partial, error);
   PERGOLA_ASSIGN_OR_RETURN(const FileLock lock,
                            FileLock::Acquire(partial.string() + ".lock", [] {}));
-  if (fs::exists(place / kIndex, error)) {
-    if (AllFilesThere(index.files, place).ok()) return place;
-    fs::remove_all(place, error);
-  }
+  if (fs::exists(place / kIndex, error) && AllFilesThere(index.files, place).ok()) return place;
+  fs::remove_all(place, error);            // damaged, or somebody removed some of it
   fs::create_directories(partial, error);  // another process may have finished it meanwhile
-  PERGOLA_RETURN_IF_ERROR(CheckFreeSpace(store, index.slice.bytes));
+  std::vector<const RemoteFile*> missing;
+  int64_t missing_bytes = 0;
   for (const RemoteFile& file : index.files) {
     if (VerifyFile(file, partial / file.path).ok()) continue;
-    PERGOLA_RETURN_IF_ERROR(FetchFile(wanted.name, file, partial));
+    missing.push_back(&file);
+    missing_bytes += std::max<int64_t>(0, file.bytes - SizeOf(partial / file.path));
+  }
+  PERGOLA_RETURN_IF_ERROR(CheckFreeSpace(store, missing_bytes));
+  for (const RemoteFile* file : missing) {
+    PERGOLA_RETURN_IF_ERROR(FetchFile(wanted.name, *file, partial));
   }
   fs::remove(partial / kIndex, error);
   PERGOLA_ASSIGN_OR_RETURN(FileSink sink, FileSink::Open(partial / kIndex));

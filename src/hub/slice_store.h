@@ -23,7 +23,7 @@ namespace pergola::hub {
 
 struct OfferedSlice {
   std::string name;  // of its folder
-  std::string part;  // "embed", "head", "ffn", "attention", "client"
+  std::string part;  // "embed", "head", "ffn", "attention", "client": small letters and "-"
   int64_t first_layer = 0;
   int64_t last_layer = -1;
   std::string identity;  // 64 hexadecimal digits
@@ -31,7 +31,8 @@ struct OfferedSlice {
 };
 
 // What an index.json states: the slice and its files, which are all but index.json itself.
-// DATA_LOSS: it is none, or names a file that would lie elsewhere or has no checksum.
+// DATA_LOSS: it is none, names a file that would lie elsewhere or has no checksum, or its sizes are
+// more than an int64_t holds together.
 struct SliceIndex {
   OfferedSlice slice;
   std::vector<RemoteFile> files;

@@ -60,6 +60,57 @@ TEST_F(SliceStoreTest, BringsASliceAndChecksIt) {
   EXPECT_EQ(ReadFile(*here / "ffn.gguf"), "bytes of weights");
 }
 
+TEST_F(SliceStoreTest, WhatIsLeftOfAPlaceIsReplaced) {
+  const SliceSource source((folder_.path() / "from").string(), {});
+  const OfferedSlice offered = source.List()->front();
+  const auto here = source.Fetch(offered, folder_.path() / "store");
+  ASSERT_TRUE(here.ok()) << here.status().ToString();
+  fs::remove(*here / "index.json");
+  const auto again = source.Fetch(offered, folder_.path() / "store");
+  ASSERT_TRUE(again.ok()) << again.status().ToString();
+  EXPECT_EQ(ReadFile(*again / "ffn.gguf"), "bytes of weights");
+  EXPECT_TRUE(fs::exists(*again / "index.json"));
+}
+
+// A file larger than the disk has room for.
+TEST_F(SliceStoreTest, WhatIsHereAlreadyNeedsNoRoom) {
+  const auto large =
+      static_cast<int64_t>(2 * fs::space(folder_.path()).available) + (int64_t{1} << 30);
+  std::string index = IndexOf("ffn.gguf", "bytes of weights");
+  const size_t files = index.find("[{");
+  index.insert(files + 1, R"({"name":"large","bytes":)" + std::to_string(large) + R"(,"sha256":")" +
+                              std::string(64, '0') + "\"},");
+  WriteText(folder_.path() / "from/high/index.json", index);
+  const SliceSource source((folder_.path() / "from").string(), {});
+  const OfferedSlice offered = source.List()->front();
+  const fs::path store = folder_.path() / "store";
+  EXPECT_EQ(source.Fetch(offered, store).status().code(), StatusCode::kResourceExhausted);
+  const fs::path partial = store / ("partial-ffn-2-5-" + std::string(16, 'a'));
+  ASSERT_TRUE(fs::exists(partial));
+  WriteText(partial / "large", "");
+  fs::resize_file(partial / "large", static_cast<uintmax_t>(large) - 1);  // a hole
+  EXPECT_NE(source.Fetch(offered, store).status().code(), StatusCode::kResourceExhausted);
+}
+
+TEST_F(SliceStoreTest, ControlCharactersAreEscapedInAList) {
+  OfferedSlice slice;
+  slice.name = "a";
+  slice.part = "ffn\x01";
+  EXPECT_NE(SliceListJson(std::span(&slice, 1)).find(R"("part":"ffn\u0001")"), std::string::npos);
+}
+
+TEST_F(SliceStoreTest, PartsThatAreNoNameAndSizesThatOverflowAreRefused) {
+  for (const char* part : {"", "../x", "a/b", "ffn\\n", "FFN"}) {
+    std::string index = IndexOf("x", "x");
+    index.replace(index.find("\"ffn\""), 5, "\"" + std::string(part) + "\"");
+    EXPECT_EQ(ParseSliceIndex("s", index).status().code(), StatusCode::kDataLoss) << part;
+  }
+  std::string index = IndexOf("x", "x");
+  index.insert(index.find("[{") + 1, R"({"name":"y","bytes":9223372036854775807,"sha256":")" +
+                                         std::string(64, '0') + "\"},");
+  EXPECT_EQ(ParseSliceIndex("s", index).status().code(), StatusCode::kDataLoss);
+}
+
 TEST_F(SliceStoreTest, WrongBytesNeverAppear) {
   WriteText(folder_.path() / "from/high/ffn.gguf", "bytes of Weights");
   const SliceSource source((folder_.path() / "from").string(), {});

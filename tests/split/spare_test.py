@@ -56,6 +56,12 @@ def check_spares(pergola, golden, folder, started):
         run(pergola, "slice", model, "--part", "ffn", "--layers", layers, "-o", folder / name)
     shared.mkdir()
     (folder / "low").rename(shared / "low")
+    # A slice of links is not shared: they could lead anywhere.
+    (shared / "linked").mkdir()
+    (shared / "linked" / "index.json").write_bytes((shared / "low" / "index.json").read_bytes())
+    for file in (shared / "low").iterdir():
+        if file.name != "index.json":
+            (shared / "linked" / file.name).symlink_to(file)
     keys = folder / "keys"
     keys.write_text("sk-1\n")
     text = json.loads((model / "golden.json").read_text())["texts"][0]
