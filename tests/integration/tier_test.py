@@ -110,7 +110,7 @@ class TierTest(unittest.TestCase):
 
     def test_rows_of_other_weights_are_not_mixed_with_those_kept(self):
         with tempfile.TemporaryDirectory() as folder:
-            other = pathlib.Path(folder) / "bert"
+            other = pathlib.Path(folder) / pathlib.Path(MODEL).name
             shutil.copytree(MODEL, other)
             weights = other / "model.safetensors"
             data = bytearray(weights.read_bytes())
