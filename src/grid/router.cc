@@ -111,7 +111,9 @@ CallLimit Router::TryLimit(SteadyTime end, size_t others) const {
 // Whether a try from `start` on that failed speaks against the member. One that ended with `limit`
 // need not: all tries end with the request, at `end`, and a short one leaves little to each.
 bool Router::AtFault(SteadyTime start, SteadyTime limit, SteadyTime end) const {
-  const SteadyTime now = std::chrono::steady_clock::now();
+  // Limits are told and waited for in whole milliseconds, rounded down.
+  constexpr std::chrono::milliseconds kRounding(2);
+  const SteadyTime now = std::chrono::steady_clock::now() + kRounding;
   if (now < limit) return true;
   return limit - start >= (now < end ? options_.fair_try : options_.longest_try);
 }
