@@ -24,6 +24,8 @@ using Query = std::map<std::string, std::string, std::less<>>;
 
 constexpr std::string_view kRowPath = "/v1/embed/";
 constexpr int64_t kMaxAnswerBytes = int64_t{64} << 20;
+// What one token of an answer's top_k takes in JSON, about.
+constexpr int64_t kTopTokenBytes = 64;
 constexpr int kWorkers = 8;  // who wait for logits at the same time get them in one pass
 
 struct SplitRoute {
@@ -389,6 +391,10 @@ Status Call::Logits(HttpResponse* response) {
     response->body.assign(reinterpret_cast<const char*>(logits.data()),
                           logits.size() * sizeof(float));
     return OkStatus();
+  }
+  if (rows * top_k_ * kTopTokenBytes > kMaxAnswerBytes) {
+    return InvalidArgumentError(std::to_string(top_k_) + " tokens for each of " +
+                                std::to_string(rows) + " rows are more than one answer may have");
   }
   PERGOLA_ASSIGN_OR_RETURN(const auto tokens, service_.TopTokens(residuals, top_k_, temperature_));
   std::string out = "{\"top_k\":";

@@ -109,6 +109,10 @@ def check_logits(part, stats, folder):
         part.ask("POST", "/v1/logits", bad, 400)
     part.ask("POST", "/v1/logits", b"\0\0\x80\x7f" + raw[4:], 400, Content_Type=BINARY)
     part.ask("POST", "/v1/logits", raw, 400, Content_Type=BINARY, X_Rows="2")
+    # An answer of more than 64 MiB.
+    rows = (64 << 20) // (64 * vocab) + 1
+    part.ask("POST", f"/v1/logits?top_k={vocab}", raw * rows, 400, Content_Type=BINARY,
+             Accept="application/json", X_Rows=str(rows))
 
 
 def check_tokens(part, folder):
