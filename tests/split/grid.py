@@ -1,5 +1,6 @@
 """Processes of a grid on loopback, for the tests beside this file."""
 
+import contextlib
 import json
 import pathlib
 import random
@@ -7,6 +8,8 @@ import re
 import signal
 import socket
 import subprocess
+import sys
+import tempfile
 import threading
 import time
 import urllib.error
@@ -104,3 +107,14 @@ def run(*args, code=0):
 def serve(pergola, router, role, model, *args):
     return Process(pergola, "serve", "--role", role, "--model", model, "--frame-port", "0", "--threads", "1", "--port",
                    "0", "--join", router.join, *args)
+
+
+def main(check):
+    """check(pergola, golden, folder, started) with the command line's arguments, a folder of its own, and what keeps a
+    process until the end."""
+    with tempfile.TemporaryDirectory() as temp, contextlib.ExitStack() as stack:
+        def started(process):
+            stack.callback(process.kill)
+            return process
+        check(sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(temp), started)
+    print("ok")

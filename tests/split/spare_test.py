@@ -4,18 +4,14 @@
   spare_test.py PERGOLA GOLDEN_TINY
 """
 
-import contextlib
 import hashlib
 import json
-import pathlib
 import re
 import subprocess
-import sys
-import tempfile
 import urllib.error
 import urllib.request
 
-from grid import Process, Router, run, serve
+from grid import Process, Router, main, run, serve
 
 
 def spare(pergola, router, store, *args):
@@ -134,15 +130,5 @@ def check_spares(pergola, golden, folder, started):
         assert process.stop() == 0, process.said
 
 
-def main():
-    pergola, golden = sys.argv[1], pathlib.Path(sys.argv[2])
-    with tempfile.TemporaryDirectory() as temp, contextlib.ExitStack() as stack:
-        def started(process):
-            stack.callback(process.kill)
-            return process
-        check_spares(pergola, golden, pathlib.Path(temp), started)
-    print("ok")
-
-
 if __name__ == "__main__":
-    main()
+    main(check_spares)

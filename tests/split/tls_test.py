@@ -4,14 +4,10 @@
   tls_test.py PERGOLA GOLDEN_TINY
 """
 
-import contextlib
 import json
-import pathlib
 import subprocess
-import sys
-import tempfile
 
-from grid import Process, Router, run, serve
+from grid import Process, Router, main, run, serve
 
 
 def certificate(folder, name):
@@ -78,15 +74,5 @@ def check_tls(pergola, golden, folder, started):
         assert process.stop() == 0, process.said
 
 
-def main():
-    pergola, golden = sys.argv[1], pathlib.Path(sys.argv[2])
-    with tempfile.TemporaryDirectory() as temp, contextlib.ExitStack() as stack:
-        def started(process):
-            stack.callback(process.kill)
-            return process
-        check_tls(pergola, golden, pathlib.Path(temp), started)
-    print("ok")
-
-
 if __name__ == "__main__":
-    main()
+    main(check_tls)
