@@ -81,7 +81,8 @@ TEST_P(EqualityTest, Linear) {
   };
   for (const auto [dtype, feed_forward, computed, in_place] :
        {Kind{DType::kF32}, Kind{DType::kF16}, Kind{DType::kBF16}, Kind{DType::kQ8_0},
-        Kind{DType::kQ4_0}, Kind{DType::kQ4_0, true}, Kind{DType::kQ6_K},
+        Kind{DType::kQ4_0}, Kind{DType::kQ4_0, true}, Kind{DType::kQ6_K}, Kind{DType::kQ5_0},
+        Kind{DType::kQ5_K}, Kind{DType::kQ4_K}, Kind{DType::kQ2_K},
         Kind{DType::kF32, false, WeightType::kInt8},
         Kind{DType::kF32, false, WeightType::kAsIs, true},
         Kind{DType::kF16, false, WeightType::kAsIs, true},

@@ -192,6 +192,18 @@ TEST_P(LinearConformanceTest, DeepAndNarrowProducts) {
       Check(dtype, {.rows = rows, .outputs = 33, .inputs = 32});
     }
   }
+  for (DType dtype : {DType::kQ3_K, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K}) {
+    for (int64_t rows : {1, 3, 20}) {
+      Check(dtype, {.rows = rows, .outputs = 1, .inputs = 3072});
+      Check(dtype, {.rows = rows, .outputs = 161, .inputs = 768});
+    }
+  }
+  for (DType dtype : {DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kIQ4_NL}) {
+    for (int64_t rows : {1, 3, 20}) {
+      Check(dtype, {.rows = rows, .outputs = 160, .inputs = 800});
+      Check(dtype, {.rows = rows, .outputs = 33, .inputs = 32});
+    }
+  }
   for (int64_t rows : {1, 3, 20}) {
     Check(DType::kQ4_0, {.rows = rows, .outputs = 17, .inputs = 3072, .feed_forward = true});
     Check(DType::kQ4_0, {.rows = rows, .outputs = 33, .inputs = 32, .feed_forward = true});
@@ -220,13 +232,36 @@ TEST_P(LinearConformanceTest, EveryEpilogueWithBiasAndStrides) {
 }
 
 TEST_P(LinearConformanceTest, F32ActivationsAreTheReferenceMode) {
-  for (DType dtype : {DType::kQ8_0, DType::kQ4_0, DType::kBF16}) {
+  for (DType dtype : {DType::kQ8_0, DType::kQ4_0, DType::kQ5_0, DType::kBF16}) {
     if (GetParam() != "reference") {
       const LinearOptions options{.activations = ActivationPrecision::kF32};
       EXPECT_NE(set_->numeric_class(dtype, options).find(" x f32, "), std::string::npos);
     }
     Check(dtype,
           {.rows = 9, .outputs = 48, .inputs = 640, .activations = ActivationPrecision::kF32});
+  }
+}
+
+// Rows of 16-bit integers times the integers of the file, which take so many bits a weight.
+TEST_P(LinearConformanceTest, BlocksAreMultipliedAsTheyAreNotWidened) {
+  if (GetParam() == "reference") GTEST_SKIP() << "keeps a view";
+  Random random(6);
+  for (const auto& [dtype, bits] : {std::pair{DType::kQ4_0, 4.5},
+                                    {DType::kQ8_0, 8.5},
+                                    {DType::kQ5_0, 8.5},
+                                    {DType::kIQ4_NL, 8.5},
+                                    {DType::kQ4_1, 6.0},
+                                    {DType::kQ4_K, 6.0},
+                                    {DType::kQ5_1, 10.0},
+                                    {DType::kQ5_K, 10.0},
+                                    {DType::kQ3_K, 10.0},
+                                    {DType::kQ6_K, 10.0}}) {
+    SCOPED_TRACE(DTypeName(dtype));
+    EXPECT_NE(set_->numeric_class(dtype, {}).find(" x i16-row"), std::string::npos);
+    const OwnedTensor weight(random, dtype, 32, 512);
+    auto prepared = set_->PrepareLinear(weight.view(), {});
+    ASSERT_TRUE(prepared.ok());
+    EXPECT_EQ(static_cast<double>((*prepared)->owned_bytes()), 32 * 512 * bits / 8);
   }
 }
 

@@ -30,6 +30,7 @@ std::string_view RowFormatName(RowFormat format) {
     case RowFormat::kF32:
       break;
     case RowFormat::kI16Row:
+    case RowFormat::kI16Sums:
       return "i16-row";
     case RowFormat::kI8Block:
       return "i8-block";
@@ -205,13 +206,18 @@ void CpuOps::PrepareRows(ConstF32Matrix x, RowFormat format, LinearTask& task) {
       task.a = x.data;
       task.a_stride = x.stride;
       return;
-    case RowFormat::kI16Row: {
+    case RowFormat::kI16Row:
+    case RowFormat::kI16Sums: {
       int16_t* rows = rows_.Reserve<int16_t>(x.rows * x.cols);
       float* scales = row_scales_.Reserve<float>(x.rows);
+      const int64_t blocks = format == RowFormat::kI16Sums ? x.cols / kBlock : 0;
+      int32_t* sums = block_starts_.Reserve<int32_t>(x.rows * blocks);
       for_rows([&](int64_t row) {
         table.quantise_row(x.row(row), x.cols, rows + row * x.cols, scales + row);
+        if (blocks > 0) table.sum_blocks(rows + row * x.cols, x.cols, sums + row * blocks);
       });
       task.row_scale = scales;
+      task.block_start = sums;
       break;
     }
     case RowFormat::kI8Block:

@@ -46,6 +46,11 @@ enum class PanelFormat {
   // Values rotated 128 k at a time (rotation.h), then per block of 32 k: byte [8 fours][n][4] holds
   // value + 128, then f32 scales [n], divided by 128 to undo both rotations. 576 bytes.
   kRotatedBytes,
+  // Integers of 16-bit rows' products with more than one f16 scale per block. Per block of 32 k:
+  kSixteens,     // i8 [16 pairs][n][2], f32 steps of the first 16 k [n], of the last 16 [n]
+  kOffsetBytes,  // i8 [16 pairs][n][2], f32 steps [n], f32 offsets [n]. Both 640 bytes.
+  // Nibbles, unsigned, in the order of kQ4Blocks, f32 steps [n], f32 offsets [n]. 384 bytes.
+  kOffsetNibbles,
   // No panels: the rows [16][K] of the checkpoint itself, of the last "panel" only those that there
   // are.
   kRowsF32,
@@ -53,12 +58,13 @@ enum class PanelFormat {
   kRowsBF16,
   kRowsQ8,
 };
-inline constexpr int kNumPanelFormats = 12;
+inline constexpr int kNumPanelFormats = 15;
 
 // How the activations lie that a format is multiplied with.
 enum class RowFormat {
   kF32,
   kI16Row,     // i16 and one scale per row
+  kI16Sums,    // the same, and the sum of every block of 32
   kI8Block,    // i8, and per block of 32 a scale
   kBF16Row,    // rounded to bf16; an odd K is filled up with a zero
   kI8Rotated,  // rotated 128 at a time, then as kI8Block
@@ -68,6 +74,10 @@ constexpr RowFormat RowFormatOf(PanelFormat format) {
     case PanelFormat::kQ8Blocks:
     case PanelFormat::kQ4Blocks:
       return RowFormat::kI16Row;
+    case PanelFormat::kSixteens:  // has no use for sums, but shares rows with the others
+    case PanelFormat::kOffsetBytes:
+    case PanelFormat::kOffsetNibbles:
+      return RowFormat::kI16Sums;
     case PanelFormat::kQ4Fours:
       return RowFormat::kI8Block;
     case PanelFormat::kBF16Pairs:
@@ -100,10 +110,10 @@ struct BlockScales {
 struct LinearTask {
   const void* a;  // rows of RowFormatOf(the weight's format); row 0 of the matrix
   int64_t a_stride;
-  const float* row_scale;    // [T] for i16 rows, else null
-  const float* block_scale;  // [T, K / 32] for i8 blocks, else null
-  const int32_t* block_start;
-  const std::byte* panels;  // panel 0 of the weight
+  const float* row_scale;      // [T] for i16 rows, else null
+  const float* block_scale;    // [T, K / 32] for i8 blocks, else null
+  const int32_t* block_start;  // [T, K / 32] for i8 blocks; for i16 rows with sums: those
+  const std::byte* panels;     // panel 0 of the weight
   int64_t panel_bytes;
   int64_t inputs;   // K
   int64_t outputs;  // N; the last panel may be partly padding
@@ -202,6 +212,8 @@ struct KernelTable {
   void (*linear[kNumPanelFormats])(const LinearTask& task);
   // i16 row of `count` values (a multiple of 32) with x ~ q * scale, |q| <= 32767.
   void (*quantise_row)(const float* x, int64_t count, int16_t* q, float* scale);
+  // The sum of every block of 32 of such a row.
+  void (*sum_blocks)(const int16_t* q, int64_t count, int32_t* sums);
   // The same to i8, |q| <= 127, block by block of 32; null without kQ4Fours.
   void (*quantise_blocks)(const float* x, int64_t count, int8_t* q, BlockScales scales);
   // The same of values that are rotated 128 at a time; null without kRotatedBytes.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "kernels/block_integers.h"
 #include "kernels/cpu/rotation.h"
 #include "kernels/dequantise.h"
 
@@ -50,23 +51,60 @@ void PackWidenedPanel(const TensorView& weight, int64_t first_output, int64_t co
 }
 
 // The checkpoint's blocks (docs/formats/gguf.md): f16 scale, then the values.
-constexpr int64_t kQ8BlockBytes = 34;
 constexpr int64_t kQ4BlockBytes = 18;
 constexpr int64_t kPanelBlockValues = kBlock * kPanelCols;
 
+// One column's 32 values, in pairs.
+void PackPairs(const int8_t* values, int64_t column, std::byte* block) {
+  for (int64_t k = 0; k < kBlock; ++k) {
+    block[(k / 2 * kPanelCols + column) * 2 + k % 2] = static_cast<std::byte>(values[k]);
+  }
+}
+
+// Types whose block begins with its only scale: Q8_0, Q5_0, IQ4_NL.
 void PackQ8Panel(const TensorView& weight, int64_t first_output, int64_t columns,
                  std::byte* panel) {
   const int64_t blocks = weight.cols() / kBlock;
+  const int64_t block_bytes = BlockBytes(weight.dtype);
+  BlockIntegers integers;
   for (int64_t block = 0; block < blocks; ++block) {
     std::byte* scales = panel + kPanelBlockValues;
     for (int64_t column = 0; column < columns; ++column) {
-      const std::byte* source = weight.row(first_output + column) + block * kQ8BlockBytes;
+      const std::byte* source = weight.row(first_output + column) + block * block_bytes;
       std::memcpy(scales + column * 2, source, 2);
-      for (int64_t k = 0; k < kBlock; ++k) {
-        panel[(k / 2 * kPanelCols + column) * 2 + k % 2] = source[2 + k];
-      }
+      DecodeBlock(weight.dtype, source, &integers);
+      PackPairs(integers.value, column, panel);
     }
     panel = scales + kPanelCols * 2;
+  }
+}
+
+// One column's 32 values as nibbles in the order of kQ4Blocks.
+void PackNibbles(const int8_t* values, int64_t column, std::byte* block) {
+  for (int64_t k = 0; k < kBlock / 2; ++k) {
+    const int both = values[k] | values[k + kBlock / 2] << 4;
+    block[(k / 2 * kPanelCols + column) * 2 + k % 2] = static_cast<std::byte>(both);
+  }
+}
+
+void PackGroupsPanel(const TensorView& weight, PanelFormat format, int64_t first_output,
+                     int64_t columns, std::byte* panel) {
+  const bool nibbles = format == PanelFormat::kOffsetNibbles;
+  const int64_t target_bytes = PanelBytes(format, kBlock);
+  const int64_t step = BlockElements(weight.dtype);
+  BlockIntegers integers;
+  for (int64_t column = 0; column < columns; ++column) {
+    const std::byte* source = weight.row(first_output + column);
+    std::byte* block = panel;
+    for (int64_t k = 0; k < weight.cols(); k += kBlock, block += target_bytes) {
+      if (k % step == 0) DecodeBlock(weight.dtype, source + RowBytes(weight.dtype, k), &integers);
+      (nibbles ? PackNibbles : PackPairs)(integers.value + k % step, column, block);
+      const int64_t group = k % step / integers.group;
+      float* scales = reinterpret_cast<float*>(block + target_bytes) - 2 * kPanelCols;
+      scales[column] = integers.step[group];
+      scales[kPanelCols + column] =
+          integers.has_offset ? integers.offset[group] : integers.step[group + 1];
+    }
   }
 }
 
@@ -178,6 +216,33 @@ RowDecoder RowDecoderOf(const KernelTable& table, DType dtype) {
   return table.decode_row[static_cast<int>(*format) - static_cast<int>(PanelFormat::kRowsF32)];
 }
 
+namespace {
+
+// The format in which the integers of `dtype` are multiplied as they are; f32 where there is none.
+PanelFormat IntegerFormatOf(DType dtype) {
+  switch (dtype) {
+    case DType::kQ4_0:
+      return PanelFormat::kQ4Blocks;
+    case DType::kQ8_0:
+    case DType::kQ5_0:
+    case DType::kIQ4_NL:
+      return PanelFormat::kQ8Blocks;
+    case DType::kQ3_K:
+    case DType::kQ6_K:
+      return PanelFormat::kSixteens;
+    case DType::kQ5_1:
+    case DType::kQ5_K:
+      return PanelFormat::kOffsetBytes;
+    case DType::kQ4_1:
+    case DType::kQ4_K:
+      return PanelFormat::kOffsetNibbles;
+    default:
+      return PanelFormat::kF32;
+  }
+}
+
+}  // namespace
+
 PanelFormat PanelFormatOf(DType stored, int64_t inputs, const LinearOptions& options,
                           const KernelTable& table) {
   if (options.in_place && options.weights == WeightType::kAsIs) {
@@ -198,12 +263,10 @@ PanelFormat PanelFormatOf(DType stored, int64_t inputs, const LinearOptions& opt
     return narrow_rows && has(PanelFormat::kBF16Pairs) ? PanelFormat::kBF16Pairs
                                                        : PanelFormat::kBF16;
   }
-  if (narrow_rows && dtype == DType::kQ8_0) return PanelFormat::kQ8Blocks;
-  if (narrow_rows && dtype == DType::kQ4_0) {
-    return options.feed_forward && has(PanelFormat::kQ4Fours) ? PanelFormat::kQ4Fours
-                                                              : PanelFormat::kQ4Blocks;
+  if (narrow_rows && dtype == DType::kQ4_0 && options.feed_forward && has(PanelFormat::kQ4Fours)) {
+    return PanelFormat::kQ4Fours;
   }
-  return PanelFormat::kF32;
+  return narrow_rows ? IntegerFormatOf(dtype) : PanelFormat::kF32;
 }
 
 int64_t PanelBytes(PanelFormat format, int64_t inputs) {
@@ -222,13 +285,18 @@ int64_t PanelBytes(PanelFormat format, int64_t inputs) {
       return inputs / kBlock * (kPanelBlockValues / 2 + kPanelCols * 2);
     case PanelFormat::kRotatedBytes:
       return inputs / kScaledBlock * kScaledBlockBytes;
+    case PanelFormat::kSixteens:
+    case PanelFormat::kOffsetBytes:
+      return inputs / kBlock * (kPanelBlockValues + kPanelCols * 2 * 4);
+    case PanelFormat::kOffsetNibbles:
+      return inputs / kBlock * (kPanelBlockValues / 2 + kPanelCols * 2 * 4);
     case PanelFormat::kRowsF32:
       return inputs * kPanelCols * 4;
     case PanelFormat::kRowsF16:
     case PanelFormat::kRowsBF16:
       return inputs * kPanelCols * 2;
     case PanelFormat::kRowsQ8:
-      return inputs / kBlock * kQ8BlockBytes * kPanelCols;
+      return inputs / kBlock * BlockBytes(DType::kQ8_0) * kPanelCols;
   }
   return 0;
 }
@@ -284,6 +352,11 @@ void PanelWeight::PackPanels(const TensorView& weight, int64_t panel_begin, int6
         break;
       case PanelFormat::kRotatedBytes:
         PackRotatedPanel(weight, first, columns, panel);
+        break;
+      case PanelFormat::kSixteens:
+      case PanelFormat::kOffsetBytes:
+      case PanelFormat::kOffsetNibbles:
+        PackGroupsPanel(weight, format_, first, columns, panel);
         break;
       case PanelFormat::kBF16Pairs:
         PackPairsPanel(weight, first, columns, reinterpret_cast<uint16_t*>(panel));

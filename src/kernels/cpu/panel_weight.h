@@ -17,9 +17,9 @@ namespace pergola::kernels::cpu {
 
 // The format that weights which are stored as `dtype` in rows of `inputs` values are kept in for
 // the products that `table` has. Of what options.weights makes of them, plain types and, with
-// kAuto, Q8_0 and Q4_0 keep their bits; everything else is widened to f32. But plain types of which
-// int8 is asked become rotated bytes where `table` multiplies them. With options.in_place one of
-// the kRows formats where there is one.
+// kAuto, the integers of every block type but Q2_K keep their bits; everything else is widened to
+// f32. But plain types of which int8 is asked become rotated bytes where `table` multiplies them.
+// With options.in_place one of the kRows formats where there is one.
 PanelFormat PanelFormatOf(DType dtype, int64_t inputs, const LinearOptions& options,
                           const KernelTable& table);
 

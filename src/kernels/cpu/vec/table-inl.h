@@ -10,6 +10,8 @@
 // Takes RoundToBF16 from there.
 #include "kernels/cpu/vec/attention-inl.h"
 #include "kernels/cpu/vec/linear-inl.h"
+// Formats of its own for linear-inl.h's loops.
+#include "kernels/cpu/vec/groups-inl.h"
 #include "kernels/cpu/vec/norms-inl.h"
 #include "kernels/cpu/vec/peaks-inl.h"
 #include "kernels/cpu/vec/rows-inl.h"
@@ -44,10 +46,14 @@ constexpr pergola::kernels::cpu::KernelTable MakeTable() {
   table.linear[7] = LinearBlock<BytePanels<RotatedBytes>>;
   table.quantise_rotated = QuantiseRotated;
 #endif
-  table.linear[8] = RowsBlock<PlainRow<float>>;
-  table.linear[9] = RowsBlock<PlainRow<F16>>;
-  table.linear[10] = RowsBlock<PlainRow<BF16>>;
-  table.linear[11] = RowsBlock<Q8Row>;
+  table.linear[8] = LinearBlock<GroupPanels<Sixteens>>;
+  table.linear[9] = LinearBlock<GroupPanels<OffsetBytes>>;
+  table.linear[10] = LinearBlock<GroupPanels<OffsetNibbles>>;
+  table.sum_blocks = SumBlocks;
+  table.linear[11] = RowsBlock<PlainRow<float>>;
+  table.linear[12] = RowsBlock<PlainRow<F16>>;
+  table.linear[13] = RowsBlock<PlainRow<BF16>>;
+  table.linear[14] = RowsBlock<Q8Row>;
   table.decode_row[0] = DecodeRow<PlainRow<float>>;
   table.decode_row[1] = DecodeRow<PlainRow<F16>>;
   table.decode_row[2] = DecodeRow<PlainRow<BF16>>;

@@ -500,6 +500,12 @@ void RunTile(const PairsTile& tile) {
   }
 }
 
+// groups-inl.h
+template <class Block>
+struct GroupTile;
+template <int kRows, int kPanels, class Block>
+void RunTile(const GroupTile<Block>& tile);
+
 // The widest tile of so many rows that stays in registers: few rows need several panels to hide the
 // latency of the chains.
 template <class Tile>
@@ -545,8 +551,10 @@ inline void RunRowTiles(const RowTiles& tiles, int64_t panels, const Tile& first
   for (int64_t i = 0; i < tiles.count; ++i) {
     tile.a = first_tile.a + tiles.begin(i) * tile.a_stride;
     tile.c = first_tile.c + tiles.begin(i) * tile.c_stride;
-    if constexpr (requires { tile.a_blocks; }) {
+    if constexpr (requires { tile.a_scales; }) {
       tile.a_scales = first_tile.a_scales + tiles.begin(i) * tile.a_blocks;
+    }
+    if constexpr (requires { tile.a_starts; }) {
       tile.a_starts = first_tile.a_starts + tiles.begin(i) * tile.a_blocks;
     }
     FindTile<Tile>(tiles.size(i), panels)(tile);
