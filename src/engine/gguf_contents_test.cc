@@ -119,7 +119,7 @@ TEST_F(GgufContentsTest, VectorsAreTheFolders) {
                                           "def f(x):\n    return x\n", "中文 русский"};
   for (const std::string& model :
        {Tiny("bert"), Tiny("bert-f16"), Tiny("distilbert"), Tiny("roberta"), Tiny("xlm-roberta"),
-        Tiny("camembert"), Tiny("nomic-bert"), Tiny("modernbert"), Tiny("qwen2"),
+        Tiny("camembert"), Tiny("jina-bert"), Tiny("nomic-bert"), Tiny("modernbert"), Tiny("qwen2"),
         Tiny("qwen3-embed"), Tiny("qwen3-embed-bf16"), Tiny("qwen3-embed-sharded"),
         Tiny("qwen3-causal"), Tiny("llama"), Tiny("eurobert"), gemma}) {
     SCOPED_TRACE(model);

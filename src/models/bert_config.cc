@@ -73,6 +73,15 @@ Status CheckDebertaSettings(const JsonObject& json, const ModelConfig& config) {
   return OkStatus();
 }
 
+// No table of positions, but a bias by distance; no bias in gate and up.
+void SetAlibi(ModelConfig* config) {
+  config->architecture = "jina_bert";
+  config->ffn_up_bias = false;
+  config->positions = PositionKind::kNone;
+  config->alibi = true;
+  config->max_positions = std::min(config->max_positions, kMaxRotaryPositions);
+}
+
 // JinaBERT v2 calls itself "bert" and says the rest by two settings.
 Status ReadJinaSettings(const JsonObject& json, ModelConfig* config) {
   const std::string kind = json.String("feed_forward_type").value_or("original");
@@ -80,12 +89,8 @@ Status ReadJinaSettings(const JsonObject& json, ModelConfig* config) {
     return UnimplementedError(json.name() + ": feed_forward_type '" + kind +
                               "' with position_embedding_type 'alibi' is not supported");
   }
-  config->architecture = "jina_bert";
   config->activation = kind == "geglu" ? kernels::Epilogue::kGeluErf : kernels::Epilogue::kRelu;
-  config->ffn_up_bias = false;
-  config->positions = PositionKind::kNone;
-  config->alibi = true;
-  config->max_positions = std::min(config->max_positions, kMaxRotaryPositions);
+  SetAlibi(config);
   return OkStatus();
 }
 
@@ -254,6 +259,19 @@ Result<ModelConfig> ReadNomicBertGguf(const GgufKeys& keys) {
   SetAllBiases(false, &config);
   PERGOLA_ASSIGN_OR_RETURN(config.rope, ReadGgufRope(keys, 1000));
   PERGOLA_RETURN_IF_ERROR(PrepareRotary("GGUF", &config));
+  return config;
+}
+
+Result<ModelConfig> ReadJinaBertGguf(const GgufKeys& keys) {
+  for (const char* name :
+       {"blk.0.attn_q_norm.weight", "blk.0.attn_norm_2.weight", "blk.0.ffn_gate.weight"}) {
+    if (keys.source().Find(name) != nullptr) {
+      return UnimplementedError("tensor '" + std::string(name) +
+                                "' of GGUF architecture 'jina-bert-v2' is not supported");
+    }
+  }
+  PERGOLA_ASSIGN_OR_RETURN(ModelConfig config, ReadBertGguf(keys));
+  SetAlibi(&config);
   return config;
 }
 

@@ -13,8 +13,10 @@ Result<ModelConfig> ReadDebertaConfig(const JsonObject& json);
 Result<ModelConfig> ReadNomicBertConfig(const JsonObject& json);
 // `new`, as GTE v1.5 models call themselves, and `gte`.
 Result<ModelConfig> ReadGteConfig(const JsonObject& json);
-// llama.cpp's `bert` (RoBERTa and its kin too, which its converter makes alike) and `nomic-bert`.
+// llama.cpp's `bert` (RoBERTa and its kin too, which its converter makes alike), `nomic-bert` and
+// `jina-bert-v2` (UNIMPLEMENTED with norms of queries and keys, or a gate apart from `ffn_up`).
 Result<ModelConfig> ReadBertGguf(const GgufKeys& keys);
 Result<ModelConfig> ReadNomicBertGguf(const GgufKeys& keys);
+Result<ModelConfig> ReadJinaBertGguf(const GgufKeys& keys);
 
 }  // namespace pergola::models

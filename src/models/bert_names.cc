@@ -122,7 +122,15 @@ constexpr BertNames GgufNames(std::string_view architecture, bool gated) {
           .output_norm = "layer_output_norm"};
 }
 
-constexpr std::array<BertNames, 12> kNames = {kBertNames,
+// llama.cpp keeps gate and up in one matrix, in the checkpoint's order.
+constexpr BertNames JinaGgufNames() {
+  BertNames names = GgufNames("jina_bert", false);
+  names.position = "";
+  names.ffn = {.down = "ffn_down", .gate_and_up = "ffn_up"};
+  return names;
+}
+
+constexpr std::array<BertNames, 13> kNames = {kBertNames,
                                               RobertaNames("roberta"),
                                               RobertaNames("xlm-roberta"),
                                               RobertaNames("camembert"),
@@ -133,7 +141,8 @@ constexpr std::array<BertNames, 12> kNames = {kBertNames,
                                               NomicBertNames(),
                                               GteNames(),
                                               GgufNames("bert", false),
-                                              GgufNames("nomic_bert", true)};
+                                              GgufNames("nomic_bert", true),
+                                              JinaGgufNames()};
 
 }  // namespace
 

@@ -214,4 +214,10 @@ Result<ModelConfig> ReadLlamaGguf(const GgufKeys& keys) {
   return config;
 }
 
+Result<ModelConfig> ReadLlamaEmbedGguf(const GgufKeys& keys) {
+  PERGOLA_ASSIGN_OR_RETURN(ModelConfig config, ReadLlamaGguf(keys));
+  config.causal = false;
+  return config;
+}
+
 }  // namespace pergola::models

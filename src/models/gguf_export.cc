@@ -36,6 +36,7 @@ constexpr std::array kArchitectures = {ExportedArchitecture{"bert", "bert"},
                                        ExportedArchitecture{"camembert", "bert"},
                                        ExportedArchitecture{"distilbert", "bert"},
                                        ExportedArchitecture{"nomic_bert", "nomic-bert"},
+                                       ExportedArchitecture{"jina_bert", "jina-bert-v2"},
                                        ExportedArchitecture{"modernbert", "modern-bert"},
                                        ExportedArchitecture{"gemma3_text", "gemma-embedding"},
                                        ExportedArchitecture{"qwen2", "qwen2"},
@@ -71,7 +72,8 @@ void PairFfn(const FfnNames& from, const FfnNames& to, std::vector<NamePair>* pa
 ModelConfig WithGgufNaming(const ModelConfig& config) {
   ModelConfig gguf = config;
   gguf.naming = TensorNaming::kGguf;
-  if (gguf.architecture != "nomic_bert") gguf.architecture = "bert";
+  const bool own_names = gguf.architecture == "nomic_bert" || gguf.architecture == "jina_bert";
+  if (!own_names) gguf.architecture = "bert";
   return gguf;
 }
 
@@ -299,7 +301,8 @@ Result<GgufModel> DescribeAsGguf(const ModelConfig& config, const formats::Tenso
   GgufModel model{.architecture = std::string(known->gguf_name), .settings = {}, .tensors = {}};
   if (config.architecture == "gemma3_text" && config.causal) model.architecture = "gemma3";
   NameTable table;
-  if (model.architecture == "bert" || model.architecture == "nomic-bert") {
+  if (model.architecture == "bert" || model.architecture == "nomic-bert" ||
+      model.architecture == "jina-bert-v2") {
     PERGOLA_ASSIGN_OR_RETURN(table, BertTable(config));
   } else {
     table = model.architecture == "modern-bert" ? ModernBertTable(config) : DecoderTable(config);

@@ -228,6 +228,22 @@ Result<ClassifierConfig> ReadClassifier(const JsonObject& config_json, const Mod
   return classifier;
 }
 
+// The dense layer before the classifier; `bert` files do not say whose kin they are, but only
+// DistilBERT has no token types.
+HeadLayerConfig GgufDenseLayer(const formats::TensorSource& source, const ModelConfig& config) {
+  HeadLayerConfig dense{.linear = "cls", .bias = source.Find("cls.bias") != nullptr};
+  if (config.architecture == "modernbert") {
+    dense.activation = Epilogue::kGeluErf;
+  } else {
+    dense.activation = config.num_token_types == 0 ? Epilogue::kRelu : Epilogue::kTanh;
+  }
+  if (source.Find("cls.norm.weight") != nullptr) {
+    dense.norm = "cls.norm";
+    dense.norm_epsilon = config.norm_epsilon;
+  }
+  return dense;
+}
+
 Result<HeadConfig> ReadGgufClassifierHead(const formats::TensorSource& source,
                                           const ModelConfig& config) {
   HeadConfig head{.kind = OutputKind::kLogits,
@@ -237,26 +253,22 @@ Result<HeadConfig> ReadGgufClassifierHead(const formats::TensorSource& source,
   if (source.GetInt(architecture + ".classifier.pooling_type") == 1) {
     head.pooling = PoolingKind::kMean;
   }
-  if (source.Find("cls.weight") != nullptr) {
-    HeadLayerConfig dense{.linear = "cls", .bias = source.Find("cls.bias") != nullptr};
-    const bool modern = config.architecture == "modernbert";
-    dense.activation = modern ? Epilogue::kGeluErf : Epilogue::kTanh;
-    if (source.Find("cls.norm.weight") != nullptr) {
-      dense.norm = "cls.norm";
-      dense.norm_epsilon = config.norm_epsilon;
+  if (source.Find("cls.output.weight") == nullptr) {
+    return InvalidArgumentError("GGUF pooling_type rank, but no tensor 'cls.output.weight'");
+  }
+  if (!config.causal) {
+    if (source.Find("cls.weight") == nullptr) {
+      return UnimplementedError(
+          "the GGUF file has a classifier, but not the dense layer before it: llama.cpp's "
+          "converter "
+          "leaves out BERT's pooler; use the folder with safetensors");
     }
-    head.layers.push_back(std::move(dense));
+    head.layers.push_back(GgufDenseLayer(source, config));
   }
-  if (source.Find("cls.output.weight") != nullptr) {
-    HeadLayerConfig output{.linear = "cls.output",
-                           .bias = source.Find("cls.output.bias") != nullptr};
-    // The converter stacks the rows of "yes" and "no".
-    output.difference = config.causal;
-    head.layers.push_back(std::move(output));
-  }
-  if (head.layers.empty()) {
-    return InvalidArgumentError("GGUF pooling_type rank, but no tensor 'cls' or 'cls.output'");
-  }
+  // The converter stacks the rows of "yes" and "no".
+  head.layers.push_back({.linear = "cls.output",
+                         .bias = source.Find("cls.output.bias") != nullptr,
+                         .difference = config.causal});
   return head;
 }
 

@@ -92,6 +92,8 @@ Result<std::vector<HeadConfig>> ReadTaskHeads(const std::string& directory,
 Result<ClassifierConfig> ReadClassifier(const JsonObject& config_json, const ModelConfig& config);
 
 // The same of a GGUF file whose pooling is `rank`: tensors cls (dense), cls.norm, cls.output.
+// UNIMPLEMENTED without the dense layer that every encoder's head has: llama.cpp's converter leaves
+// out BERT's, and scores without it would be wrong.
 Result<HeadConfig> ReadGgufClassifierHead(const formats::TensorSource& source,
                                           const ModelConfig& config);
 ClassifierConfig ReadGgufClassifier(const formats::TensorSource& source, const ModelConfig& config);

@@ -226,6 +226,7 @@ TEST_F(PipelineConfigTest, ReadsARankingGgufWithItsLabels) {
   ASSERT_TRUE(source_.Set("bert.classifier.output_labels", {"a", "b", "c"}).ok());
   ModelConfig config;
   config.architecture = "bert";
+  config.num_token_types = 1;
   const auto pipeline = ReadGgufPipeline(source_, config);
   ASSERT_TRUE(pipeline.ok()) << pipeline.status().ToString();
   const HeadConfig& head = *pipeline->FindHead(OutputKind::kLogits);
@@ -233,6 +234,29 @@ TEST_F(PipelineConfigTest, ReadsARankingGgufWithItsLabels) {
   EXPECT_EQ(head.layers[0].activation, kernels::Epilogue::kTanh);
   EXPECT_FALSE(head.layers[1].bias);
   EXPECT_EQ(pipeline->classifier.labels, (std::vector<std::string>{"a", "b", "c"}));
+  // DistilBERT's head has another activation.
+  config.num_token_types = 0;
+  EXPECT_EQ(ReadGgufPipeline(source_, config)->FindHead(OutputKind::kLogits)->layers[0].activation,
+            kernels::Epilogue::kRelu);
+}
+
+TEST_F(PipelineConfigTest, RefusesARankingGgufWithoutTheClassifier) {
+  ModelConfig config;
+  config.architecture = "bert";
+  ASSERT_TRUE(source_.Set("general.architecture", "bert").ok());
+  ASSERT_TRUE(source_.Set("bert.pooling_type", int64_t{4}).ok());
+  AddTensor("cls.weight", 8);
+  EXPECT_EQ(ReadGgufPipeline(source_, config).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(PipelineConfigTest, RefusesARankingGgufWithoutThePooler) {
+  ModelConfig config;
+  config.architecture = "bert";
+  ASSERT_TRUE(source_.Set("general.architecture", "bert").ok());
+  AddTensor("cls.output.weight", 3);
+  const Status status = ReadGgufPipeline(source_, config).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
+  EXPECT_NE(status.message().find("pooler"), std::string::npos) << status.ToString();
 }
 
 TEST_F(PipelineConfigTest, RefusesAHeadThatItDoesNotKnow) {

@@ -24,7 +24,7 @@ constexpr std::array kArchitectures = {
     Architecture{"distilbert", "", ReadBertConfig, nullptr, BertEncoder::Load},
     Architecture{"mpnet", "", ReadBertConfig, nullptr, BertEncoder::Load},
     Architecture{"deberta-v2", "", ReadDebertaConfig, nullptr, BertEncoder::Load},
-    Architecture{"jina_bert", "", ReadBertConfig, nullptr, BertEncoder::Load},
+    Architecture{"jina_bert", "jina-bert-v2", ReadBertConfig, ReadJinaBertGguf, BertEncoder::Load},
     Architecture{"nomic_bert", "nomic-bert", ReadNomicBertConfig, ReadNomicBertGguf,
                  BertEncoder::Load},
     Architecture{"new", "", ReadGteConfig, nullptr, BertEncoder::Load},
@@ -42,6 +42,7 @@ constexpr std::array kArchitectures = {
     Architecture{"qwen3", "qwen3", ReadQwenConfig, ReadQwen3Gguf, DecoderEncoder::Load},
     Architecture{"bidirectional_pplx_qwen3", "", ReadQwenConfig, nullptr, DecoderEncoder::Load},
     Architecture{"llama", "llama", ReadLlamaConfig, ReadLlamaGguf, DecoderEncoder::Load},
+    Architecture{"llama", "llama-embed", ReadLlamaConfig, ReadLlamaEmbedGguf, DecoderEncoder::Load},
     Architecture{"eurobert", "eurobert", ReadLlamaConfig, ReadEuroBertGguf, DecoderEncoder::Load},
     Architecture{"mistral", "", ReadLlamaConfig, nullptr, DecoderEncoder::Load},
 };

@@ -231,8 +231,8 @@ MODELS = {
     "distilbert-classifier": Model(
         2007, "bert", lambda vocab: tf.DistilBertForSequenceClassification(tf.DistilBertConfig(
             vocab_size=vocab, dim=32, n_layers=2, n_heads=4, hidden_dim=48,
-            max_position_embeddings=300)), pairs=True, logits=lambda model, ids, _: sequence_logits(
-                model, ids, None)),
+            max_position_embeddings=300, id2label={0: "negative", 1: "positive"})), pairs=True,
+        logits=lambda model, ids, _: sequence_logits(model, ids, None)),
     "modernbert-classifier": Model(
         2008, "modernbert", classifier(tf.ModernBertForSequenceClassification, tf.ModernBertConfig,
                                        ["no", "maybe", "yes"], local_attention=12,
