@@ -8,7 +8,7 @@ F32Matrix Workspace::Get(Slot slot, int64_t rows, int64_t cols) {
   if (needed > buffer.capacity) {
     buffer.memory.reset();  // before the new one: never both
     const auto bytes = static_cast<size_t>(needed) * sizeof(float);
-    buffer.memory.reset(static_cast<float*>(::operator new (bytes, std::align_val_t{64})));
+    buffer.memory.reset(static_cast<float*>(AllocateLarge(bytes)));
     buffer.capacity = needed;
   }
   return {buffer.memory.get(), rows, cols};

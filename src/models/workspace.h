@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 
+#include "core/large_memory.h"
 #include "core/tensor.h"
 
 namespace pergola::models {
@@ -38,11 +38,8 @@ class Workspace {
   size_t bytes() const;
 
  private:
-  struct Free {
-    void operator()(float* memory) const { ::operator delete (memory, std::align_val_t{64}); }
-  };
   struct Buffer {
-    std::unique_ptr<float, Free> memory;
+    std::unique_ptr<float, LargeDeleter> memory;
     int64_t capacity = 0;  // floats
   };
   std::array<Buffer, kNumSlots> buffers_;

@@ -18,7 +18,7 @@
 #include <span>
 #include <string>
 
-#include "core/table_memory.h"
+#include "core/large_memory.h"
 #include "tokenizers/code_point_pairs.h"
 #include "tokenizers/token_model.h"
 #include "tokenizers/vocabulary.h"

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/table_memory.h"
+#include "core/large_memory.h"
 #include "pergola/status.h"
 
 namespace pergola::tokenizers {

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/table_memory.h"
+#include "core/large_memory.h"
 #include "pergola/status.h"
 #include "tokenizers/tokenizer.h"
 

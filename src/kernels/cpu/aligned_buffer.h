@@ -10,14 +10,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
+
+#include "core/large_memory.h"
 
 namespace pergola::kernels::cpu {
 
 class AlignedBuffer {
  public:
-  static constexpr size_t kAlignment = 64;
-
   // At least `count` values of T, uninitialised; pointers from before are invalid when it grows.
   template <typename T>
   T* Reserve(int64_t count) {
@@ -34,19 +33,13 @@ class AlignedBuffer {
   size_t bytes() const { return bytes_; }
 
  private:
-  struct Free {
-    void operator()(std::byte* data) const {
-      ::operator delete(data, std::align_val_t(kAlignment));
-    }
-  };
-
   void Grow(size_t bytes) {
     data_.reset();  // first: never hold both
-    data_.reset(static_cast<std::byte*>(::operator new(bytes, std::align_val_t(kAlignment))));
+    data_.reset(static_cast<std::byte*>(AllocateLarge(bytes)));
     bytes_ = bytes;
   }
 
-  std::unique_ptr<std::byte, Free> data_;
+  std::unique_ptr<std::byte, LargeDeleter> data_;
   size_t bytes_ = 0;
 };
 

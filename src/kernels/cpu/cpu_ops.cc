@@ -98,7 +98,7 @@ class CpuOps final : public Ops {
     const ConvertedWeight converted(
         weight, format == PanelFormat::kRotatedBytes ? WeightType::kAsIs : options.weights);
     return std::unique_ptr<LinearWeight>(
-        std::make_unique<PanelWeight>(converted.view(), format, pool_.num_threads()));
+        std::make_unique<PanelWeight>(converted.view(), format, pool_.num_threads(), weights_));
   }
 
   void Linears(ConstF32Matrix x, std::span<const LinearOutput> outputs) override;
@@ -165,6 +165,7 @@ class CpuOps final : public Ops {
 
   InstructionSet isa_;
   ThreadPool pool_;
+  ChunkedMemory weights_;
   std::vector<AlignedBuffer> thread_scratch_;
   // Activations of a product as i16, i8 or bf16, and their scales.
   AlignedBuffer rows_;

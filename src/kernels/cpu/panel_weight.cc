@@ -301,7 +301,8 @@ int64_t PanelBytes(PanelFormat format, int64_t inputs) {
   return 0;
 }
 
-PanelWeight::PanelWeight(TensorView weight, PanelFormat format, int num_threads)
+PanelWeight::PanelWeight(TensorView weight, PanelFormat format, int num_threads,
+                         ChunkedMemory& memory)
     : outputs_(weight.rows()),
       inputs_(weight.cols()),
       dtype_(format == PanelFormat::kRotatedBytes ? DType::kI8 : weight.dtype),
@@ -309,7 +310,8 @@ PanelWeight::PanelWeight(TensorView weight, PanelFormat format, int num_threads)
       panel_bytes_(PanelBytes(format, weight.cols())),
       panels_(weight.data) {
   if (IsInPlace(format)) return;
-  panels_ = buffer_.Reserve<std::byte>(num_panels() * panel_bytes_);
+  owned_ = memory.Allocate(static_cast<size_t>(num_panels() * panel_bytes_));
+  panels_ = owned_.get();
   const int64_t threads =
       outputs_ * inputs_ < kParallelElements ? 1 : std::min<int64_t>(num_threads, num_panels());
   std::vector<std::thread> helpers;
@@ -326,7 +328,7 @@ void PanelWeight::PackPanels(const TensorView& weight, int64_t panel_begin, int6
   for (int64_t index = panel_begin; index < panel_end; ++index) {
     const int64_t first = index * kPanelCols;
     const int64_t columns = std::min(kPanelCols, outputs_ - first);
-    std::byte* panel = buffer_.data() + index * panel_bytes_;
+    std::byte* panel = owned_.get() + index * panel_bytes_;
     // Columns beyond N are computed and thrown away: they must not be garbage that traps or slows.
     if (columns < kPanelCols) std::memset(panel, 0, static_cast<size_t>(panel_bytes_));
     switch (format_) {

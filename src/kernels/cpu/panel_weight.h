@@ -7,8 +7,8 @@
 #include <memory>
 #include <optional>
 
+#include "core/large_memory.h"
 #include "core/tensor.h"
-#include "kernels/cpu/aligned_buffer.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/ops.h"
 #include "kernels/ops_types.h"
@@ -38,13 +38,15 @@ class PanelWeight final : public LinearWeight {
  public:
   // Repacks a weight that CheckLinearWeight accepts. Large ones on `num_threads` threads of its
   // own, so that any thread may call it while the pool of the Ops is busy. Where the format
-  // IsInPlace nothing is read, and the tensor's memory must outlive this.
-  PanelWeight(TensorView weight, PanelFormat format, int num_threads);
+  // IsInPlace nothing is read, and the tensor's memory must outlive this. `memory` need not.
+  PanelWeight(TensorView weight, PanelFormat format, int num_threads, ChunkedMemory& memory);
 
   int64_t outputs() const override { return outputs_; }
   int64_t inputs() const override { return inputs_; }
   DType dtype() const override { return dtype_; }
-  size_t owned_bytes() const override { return buffer_.bytes(); }
+  size_t owned_bytes() const override {
+    return owned_ == nullptr ? 0 : static_cast<size_t>(num_panels() * panel_bytes_);
+  }
   bool rounds_rows_to_bytes() const override {
     return format_ == PanelFormat::kQ4Fours || format_ == PanelFormat::kRotatedBytes;
   }
@@ -62,8 +64,8 @@ class PanelWeight final : public LinearWeight {
   DType dtype_;
   PanelFormat format_;
   int64_t panel_bytes_;
-  AlignedBuffer buffer_;
-  const std::byte* panels_;  // the buffer's, or the checkpoint's rows
+  std::shared_ptr<std::byte> owned_;
+  const std::byte* panels_;  // what is owned, or the checkpoint's rows
 };
 
 }  // namespace pergola::kernels::cpu

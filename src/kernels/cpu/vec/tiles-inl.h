@@ -68,6 +68,7 @@ struct FloatTile {
   float* c;
   int64_t c_stride;
   bool first;
+  const Weight* next = nullptr;  // `depth` rows of a panel that is used soon
 };
 
 using F32Tile = FloatTile<float>;
@@ -85,8 +86,11 @@ void RunTile(const FloatTile<Weight>& tile) {
   }
   RowPointers<kRows, float> a(tile.a, tile.a_stride);
   const Weight* b = tile.b;
+  const Weight* next = tile.next == nullptr ? b : tile.next;
   const int64_t panel_stride = tile.panel_stride;
   for (int64_t k = tile.depth; k > 0; --k) {
+    __builtin_prefetch(next, 0, 2);
+    next += kPanelCols;
     VecF weights[kVecs];
 #pragma GCC unroll 16
     for (int vec = 0; vec < kVecs; ++vec) {
@@ -556,6 +560,9 @@ inline void RunRowTiles(const RowTiles& tiles, int64_t panels, const Tile& first
     }
     if constexpr (requires { tile.a_starts; }) {
       tile.a_starts = first_tile.a_starts + tiles.begin(i) * tile.a_blocks;
+    }
+    if constexpr (requires { tile.next; }) {
+      tile.next = i < panels ? tile.b + (panels + i) * tile.panel_stride : nullptr;
     }
     FindTile<Tile>(tiles.size(i), panels)(tile);
   }
