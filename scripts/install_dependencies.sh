@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# install_dependencies.sh [--tests|--arm64|--callgrind]: installs with apt what building Pergola needs (Debian 12, Ubuntu
+# install_dependencies.sh [--tests|--arm64|--callgrind|--simde]: installs with apt what building Pergola needs (Debian 12, Ubuntu
 # 24.04) and, with --tests, what its tests and checks need too, or with --arm64 what the cross build for ARM64
-# and its tests under qemu need, or with --callgrind what counting instructions needs. Does nothing when all is
-# there.
+# and its tests under qemu need, or with --callgrind what counting instructions needs, or with --simde what the
+# AVX-512 kernels on AVX2 need. Does nothing when all is there.
 set -euo pipefail
 
 # The versioned Boost: Debian 12's unversioned packages are 1.74, too old for coroutines in Beast.
@@ -20,6 +20,8 @@ if [[ "${1:-}" == --tests ]]; then
   packages+=(libgtest-dev libbenchmark-dev clang clang-format binutils python3-venv "$clang_runtime")
 elif [[ "${1:-}" == --callgrind ]]; then
   packages+=(valgrind)
+elif [[ "${1:-}" == --simde ]]; then
+  packages+=(libsimde-dev binutils)
 elif [[ "${1:-}" == --arm64 ]]; then
   packages+=(g++-aarch64-linux-gnu qemu-user googletest)
   "$(dirname "$0")/arm64_sysroot.sh" "${PERGOLA_HOME:-$HOME/.cache/pergola}/arm64"

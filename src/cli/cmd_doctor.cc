@@ -62,10 +62,12 @@ Fact KernelSets(const std::string& chosen) {
   Fact fact{"kernel_sets", "", "["};
   for (const kernels::KernelSet& set : kernels::ListKernelSets()) {
     const bool is_chosen = set.name == chosen;
-    fact.text += (fact.text.empty() ? "" : ", ") + set.name;
+    fact.text += (fact.text.empty() ? "" : ", ") + std::string(set.name);
+    if (!set.verified) fact.text += " (unverified)";
     fact.text += is_chosen ? " (chosen)" : set.usable ? "" : " (declined: " + set.declined + ")";
     fact.json += (fact.json.size() > 1 ? ",{\"name\":" : "{\"name\":") + JsonString(set.name) +
                  ",\"usable\":" + (set.usable ? "true" : "false") +
+                 ",\"verified\":" + (set.verified ? "true" : "false") +
                  ",\"chosen\":" + (is_chosen ? "true" : "false") +
                  ",\"declined\":" + JsonString(set.declined) + "}";
   }

@@ -96,11 +96,11 @@ std::vector<MachinePeak> MeasureMachinePeaks(const MachinePeakOptions& options) 
     });
     if (best == sets.end()) continue;
     const auto loop = [&](int) { return best->table->peaks[index](kLoopRounds); };
-    peaks.push_back({kind.name, kind.unit, best->name, BestRate(1, options.round, loop),
-                     BestRate(threads, options.round, loop)});
+    peaks.push_back({kind.name, kind.unit, std::string(best->name),
+                     BestRate(1, options.round, loop), BestRate(threads, options.round, loop)});
   }
   const KernelSet& set = sets.front();  // the scalar one at least
-  peaks.push_back({"memory_read", "GB/s", set.name, ReadRate(*set.table, 1, options),
+  peaks.push_back({"memory_read", "GB/s", std::string(set.name), ReadRate(*set.table, 1, options),
                    ReadRate(*set.table, threads, options)});
   return peaks;
 }

@@ -128,7 +128,7 @@ const OwnedTensor& Vocabulary(DType dtype, int64_t outputs, int64_t inputs) {
 void LinearInPlace(benchmark::State& state, const KernelSet& set, int threads, DType dtype,
                    int64_t rows, int64_t outputs, int64_t inputs) {
   Random random(3);
-  auto ops = MakeSet(set.name, threads);
+  auto ops = MakeSet(std::string(set.name), threads);
   auto oracle = MakeSet("reference", 1);
   const OwnedTensor& weight = Vocabulary(dtype, outputs, inputs);
   auto prepared = ops->PrepareLinear(weight.view(), {.in_place = true}).value();
@@ -232,7 +232,7 @@ void Rowwise(benchmark::State& state, const std::string& name, int threads,
 void RegisterInPlace(const KernelSet& set, int threads, DType dtype) {
   for (int64_t rows : {1, 8}) {
     const std::string text = "BM_LinearInPlace/" + std::string(DTypeName(dtype)) + "/" +
-                             std::to_string(rows) + "x65536x640/" + set.name +
+                             std::to_string(rows) + "x65536x640/" + std::string(set.name) +
                              "/threads:" + std::to_string(threads);
     benchmark::RegisterBenchmark(text.c_str(), LinearInPlace, set, threads, dtype, rows, 65536, 640)
         ->UseManualTime();
@@ -292,8 +292,8 @@ const bool kRegistered = [] {
   std::vector<KernelSet> sets = ListKernelSets();
   std::erase_if(sets, [](const KernelSet& set) { return !set.usable || set.table == nullptr; });
   for (const KernelSet& set : sets) {
-    Register(set.name, 1);
-    if (UsableCores() > 1) Register(set.name, UsableCores());
+    Register(std::string(set.name), 1);
+    if (UsableCores() > 1) Register(std::string(set.name), UsableCores());
   }
   for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0}) {
     for (const KernelSet& set : sets) {

@@ -8,12 +8,12 @@
 namespace pergola::kernels {
 namespace {
 
-// Of the best set that this machine can run: the first usable one that is no reference.
+// Of the best set that this machine can run: the first to choose from that is no reference.
 const cpu::KernelTable& BestTable() {
   static const cpu::KernelTable* const best = [] {
     const cpu::KernelTable* found = &cpu::kScalarTable;
     for (const KernelSet& set : ListKernelSets()) {
-      if (!set.usable || set.table == nullptr) continue;
+      if (!set.usable || !set.verified || set.table == nullptr) continue;
       found = set.table;
       break;
     }

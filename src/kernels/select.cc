@@ -16,11 +16,6 @@ namespace {
 
 using cpu::NamedTable;
 
-std::unique_ptr<Ops> Make(const NamedTable& entry, int num_threads) {
-  if (entry.table == nullptr) return MakeReferenceOps(num_threads);
-  return cpu::MakeCpuOps({entry.name, entry.table}, num_threads);
-}
-
 // "needs avx512f avx512bw": those of `features` that this CPU lacks; empty when it has all.
 std::string Declined(std::string_view features) {
   std::string missing;
@@ -32,11 +27,11 @@ std::string Declined(std::string_view features) {
   return missing.empty() ? "" : "needs" + missing;
 }
 
-std::string KnownNames() {
+std::string Names(std::span<const KernelSet> sets) {
   std::string names;
-  for (const NamedTable& entry : cpu::kTables) {
+  for (const KernelSet& set : sets) {
     if (!names.empty()) names += ", ";
-    names += entry.name;
+    names += set.name;
   }
   return names;
 }
@@ -46,11 +41,30 @@ std::string KnownNames() {
 std::vector<KernelSet> ListKernelSets() {
   std::vector<KernelSet> sets;
   for (const NamedTable& entry : cpu::kTables) {
-    std::string declined = Declined(entry.needs);
-    const bool usable = declined.empty();
-    sets.push_back({std::string(entry.name), usable, std::move(declined), entry.table});
+    KernelSet set;
+    set.name = entry.name;
+    set.declined = Declined(entry.needs);
+    set.usable = set.declined.empty();
+    set.verified = entry.verified == cpu::Verified::kYes;
+    set.table = entry.table;
+    sets.push_back(std::move(set));
   }
   return sets;
+}
+
+Result<const KernelSet*> PickKernelSet(std::span<const KernelSet> sets, std::string_view wanted,
+                                       std::string_view source) {
+  for (const KernelSet& set : sets) {
+    if (wanted.empty()) {
+      if (set.usable && set.verified) return &set;
+    } else if (set.name == wanted) {
+      if (set.usable) return &set;
+      return FailedPreconditionError(std::string(source) + " '" + std::string(set.name) +
+                                     "' can't run here: " + set.declined);
+    }
+  }
+  return InvalidArgumentError(std::string(source) + " '" + std::string(wanted) +
+                              "' is unknown; known are " + Names(sets));
 }
 
 Result<std::unique_ptr<Ops>> MakeOps(const OpsOptions& options) {
@@ -66,15 +80,10 @@ Result<std::unique_ptr<Ops>> MakeOps(const OpsOptions& options) {
     if (forced != nullptr) wanted = forced;
     source = "PERGOLA_FORCE_ISA";
   }
-  for (const NamedTable& entry : cpu::kTables) {
-    if (!wanted.empty() && entry.name != wanted) continue;
-    const std::string declined = Declined(entry.needs);
-    if (declined.empty()) return Make(entry, num_threads);
-    if (!wanted.empty()) {
-      return FailedPreconditionError(source + " '" + wanted + "' can't run here: " + declined);
-    }
-  }
-  return InvalidArgumentError(source + " '" + wanted + "' is unknown; known are " + KnownNames());
+  const std::vector<KernelSet> sets = ListKernelSets();
+  PERGOLA_ASSIGN_OR_RETURN(const KernelSet* set, PickKernelSet(sets, wanted, source));
+  if (set->table == nullptr) return MakeReferenceOps(num_threads);
+  return cpu::MakeCpuOps({set->name, set->table}, num_threads);
 }
 
 }  // namespace pergola::kernels

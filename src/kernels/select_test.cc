@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/cpu_features.h"
 
@@ -38,7 +40,7 @@ TEST(SelectTest, ReferenceIsLastAndAlwaysUsable) {
 
 TEST(SelectTest, EverySetIsMadeByNameOrSaysWhyNot) {
   for (const KernelSet& set : ListKernelSets()) {
-    auto ops = MakeOps({.num_threads = 1, .isa = set.name});
+    auto ops = MakeOps({.num_threads = 1, .isa = std::string(set.name)});
     if (set.usable) {
       ASSERT_TRUE(ops.ok()) << ops.status().ToString();
       EXPECT_EQ((*ops)->name(), set.name);
@@ -68,6 +70,40 @@ TEST(SelectTest, TheVariableForcesASetAndWrongValuesAreErrors) {
   const auto ops = MakeOps({.num_threads = 1});
   EXPECT_EQ(ops.status().code(), StatusCode::kInvalidArgument);
   EXPECT_NE(ops.status().message().find("PERGOLA_FORCE_ISA"), std::string::npos);
+}
+
+KernelSet MadeUp(std::string_view name, bool usable, bool verified) {
+  KernelSet set;
+  set.name = name;
+  set.usable = usable;
+  set.declined = usable ? "" : "needs luck";
+  set.verified = verified;
+  return set;
+}
+
+TEST(SelectTest, OnlyAForcedSetMayBeUnverified) {
+  const std::vector<KernelSet> sets = {MadeUp("new", true, false), MadeUp("wide", false, true),
+                                       MadeUp("old", true, true), MadeUp("plain", true, true)};
+  const auto name = [&](std::string_view wanted) {
+    auto picked = PickKernelSet(sets, wanted, "kernel set");
+    return picked.ok() ? std::string((*picked)->name) : picked.status().message();
+  };
+  EXPECT_EQ(name(""), "old");
+  EXPECT_EQ(name("new"), "new");
+  EXPECT_EQ(name("plain"), "plain");
+  EXPECT_NE(name("wide").find("needs luck"), std::string::npos);
+  EXPECT_FALSE(PickKernelSet({sets.data(), 2}, "", "kernel set").ok());
+}
+
+TEST(SelectTest, TheChosenSetIsVerified) {
+  if (std::getenv("PERGOLA_FORCE_ISA") != nullptr) GTEST_SKIP() << "a set is forced";
+  auto ops = MakeOps({.num_threads = 1});
+  ASSERT_TRUE(ops.ok());
+  for (const KernelSet& set : ListKernelSets()) {
+    if (set.name == (*ops)->name()) {
+      EXPECT_TRUE(set.verified) << set.name;
+    }
+  }
 }
 
 TEST(SelectTest, ZeroThreadsMeansOnePerUsableCore) {

@@ -20,7 +20,7 @@ inline std::vector<std::string> TestedSets() {
   std::vector<std::string> names;
   for (const KernelSet& set : ListKernelSets()) {
     if (!set.usable || (forced != nullptr && set.name != forced)) continue;
-    names.push_back(set.name);
+    names.emplace_back(set.name);
   }
   return names;
 }

@@ -1,4 +1,5 @@
 // The avx512-vnni kernels: exports kAvx512VnniTable and nothing else.
+#define PERGOLA_VNNI
 #include "kernels/cpu/vec/avx512-inl.h"
 // After the vectors.
 #include "kernels/cpu/vec/table-inl.h"

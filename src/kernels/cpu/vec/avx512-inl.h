@@ -1,9 +1,14 @@
-// Vectors of AVX-512 (F, BW, DQ, VL): sixteen lanes.
+// Vectors of AVX-512 (F, BW, DQ, VL): sixteen lanes. A file of isa/ that has VNNI or BF16 too
+// defines PERGOLA_VNNI or PERGOLA_BF16 before.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstdint>
+
+#if defined(PERGOLA_SIMDE)
+#include "kernels/cpu/vec/avx512_simde-inl.h"
+#else
+#include "kernels/cpu/vec/avx512_instructions-inl.h"
+#endif
 
 namespace {
 
@@ -11,11 +16,6 @@ constexpr int kLanes = 16;
 constexpr int kMaxTileRows = 12;  // 12 x 2 accumulators and 2 weights of 32 registers
 constexpr int kTilePanels = 2;
 constexpr int kVectorRegisters = 32;
-
-typedef float VecF __attribute__((vector_size(64)));
-typedef int32_t VecI __attribute__((vector_size(64)));
-typedef float VecFUnaligned __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int32_t VecIUnaligned __attribute__((vector_size(64), aligned(1), may_alias));
 
 inline VecF Set(float value) { return _mm512_set1_ps(value); }
 inline VecI SetInt(int32_t value) { return reinterpret_cast<VecI>(_mm512_set1_epi32(value)); }
@@ -74,51 +74,31 @@ inline VecI LoadBytes(const void* source) {
       _mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(source))));
 }
 
-// Keeps an accumulator in a register: g++ 12 moves some through the stack otherwise.
-inline void KeepInRegister(VecF& value) { asm("" : "+v"(value)); }
-inline void KeepInRegister(VecI& value) { asm("" : "+v"(value)); }
-// A zero of its own for every sum, for the same reason as AddTo.
-inline VecI Zero() {
-  VecI zero = {};
-  asm volatile("" : "+v"(zero));  // equal statements would be merged
-  return zero;
-}
-
-// Sums stay in their registers by assembly: left to itself g++ 12 copies and spills half of a
-// tile's sums.
-
 // Per 32-bit lane: sum += a.low * b.low + a.high * b.high of its two 16-bit halves.
 constexpr bool kHasPairDot = true;
-#if defined(__AVX512VNNI__)
+#if defined(PERGOLA_VNNI)
 constexpr bool kFusedPairDot = true;  // one instruction
-inline void AddPairDot(VecI a, VecI b, VecI& sum) {
-  asm("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
-}
+inline void AddPairDot(VecI a, VecI b, VecI& sum) { AddWordProducts(a, b, sum); }
 #else
 constexpr bool kFusedPairDot = false;
 inline void AddPairDot(VecI a, VecI b, VecI& sum) {
-  const __m512i products =
-      _mm512_madd_epi16(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b));
-  asm("vpaddd %1, %0, %0" : "+v"(sum) : "v"(products));
+  AddDoubleWords(reinterpret_cast<VecI>(
+                     _mm512_madd_epi16(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b))),
+                 sum);
 }
 #endif
 
 // Per 32-bit lane: the products of four bytes, of `a` unsigned and (without VNNI) below 16, of `b`
 // signed, summed over the fours of a block (without VNNI eight) from `start`. Begin, Add, End.
 constexpr bool kHasByteDot = true;
-#if defined(__AVX512VNNI__)
+#if defined(PERGOLA_VNNI)
 inline VecI BeginByteDots(int32_t start) { return SetInt(start); }
-inline void AddByteDot(VecI a, VecI b, VecI& sum) {
-  asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
-}
+inline void AddByteDot(VecI a, VecI b, VecI& sum) { AddByteProducts(a, b, sum); }
 inline VecI EndByteDots(VecI sum, int32_t) { return sum; }
 #else
 // Pairs are summed in 16 bits: 8 * 2 * 15 * 127 is below 2^15.
 inline VecI BeginByteDots(int32_t) { return Zero(); }
-inline void AddByteDot(VecI a, VecI b, VecI& sum) {
-  VecI pairs;
-  asm("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0" : "+v"(sum), "=&v"(pairs) : "v"(a), "v"(b));
-}
+inline void AddByteDot(VecI a, VecI b, VecI& sum) { AddBytePairs(a, b, sum); }
 inline VecI EndByteDots(VecI sum, int32_t start) {
   return reinterpret_cast<VecI>(
              _mm512_madd_epi16(reinterpret_cast<__m512i>(sum), _mm512_set1_epi16(1))) +
@@ -128,11 +108,9 @@ inline VecI EndByteDots(VecI sum, int32_t start) {
 
 // Per lane: sum += the products of its two bf16 halves, the high one first; subnormals count as
 // zero.
-#if defined(__AVX512BF16__)
+#if defined(PERGOLA_BF16)
 constexpr bool kHasBF16Dot = true;
-inline void AddBF16Dot(VecI a, VecI b, VecF& sum) {
-  asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
-}
+inline void AddBF16Dot(VecI a, VecI b, VecF& sum) { AddBF16Products(a, b, sum); }
 inline void StoreBF16(VecF value, uint16_t* target) {
   const __m256bh rounded = _mm512_cvtneps_pbh(value);
   __builtin_memcpy(target, &rounded, sizeof(rounded));

@@ -15,7 +15,7 @@
 #include "kernels/cpu/vec/norms-inl.h"
 #include "kernels/cpu/vec/peaks-inl.h"
 #include "kernels/cpu/vec/rows-inl.h"
-#if defined(__AVX512VNNI__)
+#if defined(PERGOLA_VNNI)
 #include "kernels/cpu/vec/rotated-inl.h"
 #endif
 
@@ -42,7 +42,7 @@ constexpr pergola::kernels::cpu::KernelTable MakeTable() {
     table.linear[6] = LinearBlock<PairsPanels>;
     table.round_to_bf16 = RoundToBF16;
   }
-#if defined(__AVX512VNNI__)
+#if defined(PERGOLA_VNNI)
   table.linear[7] = LinearBlock<BytePanels<RotatedBytes>>;
   table.quantise_rotated = QuantiseRotated;
 #endif
