@@ -34,6 +34,9 @@ Status InstallRoutes(const std::vector<std::unique_ptr<api::ServedModel>>& model
 int RunServe(const ServeFlags& flags, const SetAgain& set_again) {
   const ComputeFlags& compute = flags.compute;
   if (!flags.part.role.empty() || flags.part.spare) {
+    if (!compute.model.adapters.empty()) {
+      return Fail(InvalidArgumentError("--adapter is not for parts of a model"));
+    }
     return ServePart({flags.part, compute.model.models.front(), flags.http.server,
                       compute.model.offline, compute.engine.threads,
                       compute.engine.activations == "f32", compute.drain_timeout_s});

@@ -21,6 +21,8 @@ struct ModelLocation {
   // What the model is called to others: the registry's name, the hub's id, or the folder's or
   // file's own name without ".gguf".
   std::string id;
+  // Folder of a LoRA adapter to merge into the model; empty: none.
+  std::string adapter = {};
 };
 
 // NOT_FOUND: no such file, folder, name or id; FAILED_PRECONDITION: not in the cache, and

@@ -141,6 +141,20 @@ void AddModelFlags(CLI::App& command, ModelFlags& flags) {
                   "Registry name, hub id, directory or .gguf file; may be repeated")
       ->delimiter(',')
       ->capture_default_str();
+  const CLI::Validator named_folder(
+      [](std::string& text) {
+        const size_t equals = text.find('=');
+        const bool right = equals != std::string::npos && equals > 0 && text[equals - 1] != ':' &&
+                           equals + 1 < text.size();
+        return right ? std::string() : "'" + text + "' is not NAME=FOLDER or MODEL:NAME=FOLDER";
+      },
+      "");
+  command
+      .add_option("--adapter", flags.adapters,
+                  "NAME=FOLDER: a LoRA adapter of the model, served beside it as MODEL:NAME;\n"
+                  "with several models MODEL:NAME=FOLDER; may be repeated")
+      ->delimiter(',')
+      ->check(named_folder);
   command.add_flag("--offline", flags.offline, "Fetch nothing: the model must be there");
 }
 

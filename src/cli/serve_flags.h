@@ -23,6 +23,7 @@ inline constexpr int64_t kDefaultCacheMib = 64;
 
 struct ModelFlags {
   std::vector<std::string> models = {"all-MiniLM-L6-v2"};
+  std::vector<std::string> adapters;  // NAME=FOLDER or MODEL:NAME=FOLDER each
   bool offline = false;
 };
 

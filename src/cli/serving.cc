@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -63,6 +64,38 @@ StopWhileLoading::~StopWhileLoading() {
   thread_.join();
 }
 
+namespace {
+
+// INVALID_ARGUMENT: there is one of that name.
+Status AddLocation(ModelLocation location, std::vector<ModelLocation>* locations) {
+  for (const ModelLocation& other : *locations) {
+    if (other.id == location.id) {
+      return InvalidArgumentError("two models are called '" + other.id + "'");
+    }
+  }
+  locations->push_back(std::move(location));
+  return OkStatus();
+}
+
+// `adapter`: "NAME=FOLDER", or "MODEL:NAME=FOLDER", as the flag has checked; of one of `bases`.
+Result<ModelLocation> LocateAdapter(const std::string& adapter,
+                                    std::span<const ModelLocation> bases) {
+  const size_t equals = adapter.find('=');
+  const std::string names = adapter.substr(0, equals);
+  const size_t colon = names.rfind(':');  // an id of the hub may have one, too
+  const std::string base = colon == std::string::npos ? "" : names.substr(0, colon);
+  for (const ModelLocation& location : bases) {
+    if (base.empty() ? bases.size() > 1 : location.id != base) continue;
+    return ModelLocation{location.path, base.empty() ? location.id + ":" + names : names,
+                         adapter.substr(equals + 1)};
+  }
+  return InvalidArgumentError(
+      base.empty() ? "--adapter " + adapter + ": of which model? Write MODEL:" + adapter
+                   : "--adapter " + adapter + ": no --model is called '" + base + "'");
+}
+
+}  // namespace
+
 Result<std::vector<ModelLocation>> LocateModels(const ModelFlags& flags) {
   hub::HubConfig hub = hub::HubConfig::FromEnvironment();
   hub.offline |= flags.offline;
@@ -72,12 +105,12 @@ Result<std::vector<ModelLocation>> LocateModels(const ModelFlags& flags) {
     Result<ModelLocation> location = ResolveModel(name, hub, display);
     display.Finish();
     if (!location.ok()) return location.status();
-    for (const ModelLocation& other : locations) {
-      if (other.id == location->id) {
-        return InvalidArgumentError("two models are called '" + other.id + "'");
-      }
-    }
-    locations.push_back(std::move(*location));
+    PERGOLA_RETURN_IF_ERROR(AddLocation(std::move(*location), &locations));
+  }
+  const std::vector<ModelLocation> bases = locations;
+  for (const std::string& adapter : flags.adapters) {
+    PERGOLA_ASSIGN_OR_RETURN(ModelLocation location, LocateAdapter(adapter, bases));
+    PERGOLA_RETURN_IF_ERROR(AddLocation(std::move(location), &locations));
   }
   return locations;
 }
@@ -93,6 +126,7 @@ Result<std::vector<std::unique_ptr<api::ServedModel>>> OpenModels(SignalWaiter& 
   }
   std::vector<std::unique_ptr<api::ServedModel>> models;
   for (const ModelLocation& location : locations) {
+    options.model.adapter = location.adapter;
     Result<std::unique_ptr<api::ServedModel>> model =
         api::ServedModel::Open(location.id, location.path.string(), options);
     if (!model.ok()) return model.status().WithContext(location.id);

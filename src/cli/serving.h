@@ -33,7 +33,8 @@ class StopWhileLoading {
   std::thread thread_;
 };
 
-// Where the models of `flags` lie, pulled if they must be. INVALID_ARGUMENT: two of one name.
+// Where the models of `flags` lie, pulled if they must be, and their adapters behind them.
+// INVALID_ARGUMENT: two of one name, or an adapter of none of the models.
 Result<std::vector<ModelLocation>> LocateModels(const ModelFlags& flags);
 // The same, loaded; tells of each on stderr. A stop signal meanwhile ends the program.
 Result<std::vector<std::unique_ptr<api::ServedModel>>> OpenModels(SignalWaiter& signals,

@@ -145,14 +145,15 @@ Result<std::string> LoraBase(const std::string& directory) {
   return base.string();
 }
 
-Result<std::unique_ptr<formats::TensorSource>> MergeLora(
-    std::unique_ptr<formats::TensorSource> base, const std::string& directory, kernels::Ops& ops) {
+Result<MergedModel> MergeLora(std::unique_ptr<formats::TensorSource> base,
+                              const std::string& directory, kernels::Ops& ops) {
   PERGOLA_ASSIGN_OR_RETURN(const JsonObject config,
                            JsonObject::Read(directory + "/adapter_config.json"));
   PERGOLA_ASSIGN_OR_RETURN(const double scale, ReadScale(config));
   PERGOLA_ASSIGN_OR_RETURN(const auto adapter,
                            formats::OpenTensorSource(directory + "/adapter_model.safetensors"));
   auto merged = std::make_unique<MergedSource>(std::move(base));
+  int64_t owned_bytes = 0;
   for (const formats::TensorInfo& tensor : adapter->tensors()) {
     if (tensor.name.ends_with(kSuffixB)) continue;  // with its A
     if (!tensor.name.starts_with(kPrefix) || !tensor.name.ends_with(kSuffixA)) {
@@ -164,9 +165,10 @@ Result<std::unique_ptr<formats::TensorSource>> MergeLora(
                              FindWeight(*merged, module.substr(kPrefix.size())));
     PERGOLA_ASSIGN_OR_RETURN(std::vector<float> rows,
                              Merge(*merged, weight, *adapter, module, scale, ops));
+    owned_bytes += static_cast<int64_t>(rows.size() * sizeof(float));
     merged->Replace(weight, std::move(rows));
   }
-  return std::unique_ptr<formats::TensorSource>(std::move(merged));
+  return MergedModel{std::move(merged), owned_bytes};
 }
 
 }  // namespace pergola::engine

@@ -3,14 +3,15 @@
 //
 //   if (IsLoraAdapter(path)) {
 //     PERGOLA_ASSIGN_OR_RETURN(std::string base, LoraBase(path));
-//     PERGOLA_ASSIGN_OR_RETURN(source, MergeLora(std::move(source_of_base), path, ops));
+//     PERGOLA_ASSIGN_OR_RETURN(MergedModel merged, MergeLora(std::move(source), path, ops));
 //   }
 //
 // A tensor W with matrices A [r, K] and B [N, r] becomes W + scale * B A, in f32; all others stay
-// mapped. Configuration, tokenizer and pipeline are the base's. Not a way to change adapters per
-// request.
+// mapped. Configuration, tokenizer and pipeline are the base's. Several adapters of one base are
+// several models, which share what is mapped.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -27,10 +28,15 @@ bool IsLoraAdapter(const std::string& directory);
 // from the adapter's own folder where it is relative. NOT_FOUND when there is no such folder.
 Result<std::string> LoraBase(const std::string& directory);
 
+struct MergedModel {
+  std::unique_ptr<formats::TensorSource> source;
+  int64_t owned_bytes = 0;  // of the rows that take the place of mapped ones
+};
+
 // `base` with the adapter's matrices merged; it keeps `base` and its mapping. UNIMPLEMENTED naming
 // a setting or a tensor that would change results and is not supported; NOT_FOUND or
 // INVALID_ARGUMENT naming a tensor without a counterpart in the base, or of another shape.
-Result<std::unique_ptr<formats::TensorSource>> MergeLora(
-    std::unique_ptr<formats::TensorSource> base, const std::string& directory, kernels::Ops& ops);
+Result<MergedModel> MergeLora(std::unique_ptr<formats::TensorSource> base,
+                              const std::string& directory, kernels::Ops& ops);
 
 }  // namespace pergola::engine

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/local_runner.h"
+#include "engine/model.h"
 #include "formats/memory_source.h"
 #include "kernels/reference_ops.h"
 
@@ -79,6 +81,40 @@ TEST_F(LoraTest, NamesATensorThatTheBaseLacksOrHasInAnotherShape) {
   ASSERT_TRUE(
       other->AddF32("model.layers.0.mlp.down_proj.weight", {2, 3}, std::vector<float>(6)).ok());
   EXPECT_EQ(MergeInto(std::move(other)).code(), StatusCode::kInvalidArgument);
+}
+
+// The base that is named counts, not the one that the adapter was trained beside.
+TEST_F(LoraTest, IsMergedIntoTheModelThatIsGiven) {
+  const std::string tiny = std::string(PERGOLA_TEST_DATA) + "/golden/tiny/";
+  Configure(R"({"r": 4, "lora_alpha": 6, "base_model_name_or_path": "organisation/name"})");
+  const auto given = Model::Load(tiny + "qwen2", {.ops = {}, .adapter = directory_.string()});
+  const auto own = Model::Load(tiny + "qwen2-lora", {});
+  const auto base = Model::Load(tiny + "qwen2", {});
+  ASSERT_TRUE(given.ok()) << given.status().ToString();
+  ASSERT_TRUE(own.ok() && base.ok());
+  const Sequence sequence{.ids = {5, 17, 400, 3}};
+  const SequenceInput input{&sequence};
+  const auto row_of = [&](const Model& model) {
+    LocalRunner runner(model);
+    const auto outputs = runner.Run({&input, 1});
+    EXPECT_TRUE(outputs.ok()) << outputs.status().ToString();
+    const ConstF32Matrix row = *(*outputs)->Rows(0, OutputKind::kEmbedding);
+    return std::vector<float>(row.data, row.data + row.cols);
+  };
+  EXPECT_EQ(row_of(**given), row_of(**own));
+  EXPECT_NE(row_of(**given), row_of(**base));
+  // Two layers' query [32, 32] and down [32, 48] projections in f32.
+  EXPECT_GE((*given)->facts().owned_bytes - (*base)->facts().owned_bytes,
+            2 * (32 * 32 + 32 * 48) * static_cast<int64_t>(sizeof(float)));
+}
+
+TEST_F(LoraTest, RefusesAnAdapterOfAnAdapterAndAFolderThatIsNone) {
+  const std::string tiny = std::string(PERGOLA_TEST_DATA) + "/golden/tiny/";
+  EXPECT_EQ(
+      Model::Load(tiny + "qwen2-lora", {.ops = {}, .adapter = directory_.string()}).status().code(),
+      StatusCode::kInvalidArgument);
+  EXPECT_EQ(Model::Load(tiny + "qwen2", {.ops = {}, .adapter = tiny + "bert"}).status().code(),
+            StatusCode::kNotFound);
 }
 
 }  // namespace

@@ -23,6 +23,21 @@ int64_t ModifiedUnixSeconds(const std::string& path) {
   return std::chrono::duration_cast<std::chrono::seconds>(system.time_since_epoch()).count();
 }
 
+// The folder of the adapter to merge; empty: none.
+Result<std::string> ChooseAdapter(const std::string& path, const ModelFiles& files,
+                                  const ModelOptions& options) {
+  if (options.adapter.empty()) return files.adapter;
+  if (!files.adapter.empty()) {
+    return InvalidArgumentError("'" + path + "' is an adapter itself; '" + options.adapter +
+                                "' needs a model");
+  }
+  if (!IsLoraAdapter(options.adapter)) {
+    return NotFoundError("'" + options.adapter +
+                         "' is no folder with adapter_config.json and adapter_model.safetensors");
+  }
+  return options.adapter;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Model>> Model::Load(const std::string& path, const ModelOptions& options) {
@@ -30,9 +45,12 @@ Result<std::unique_ptr<Model>> Model::Load(const std::string& path, const ModelO
   PERGOLA_ASSIGN_OR_RETURN(model->ops_, kernels::MakeOps(options.ops));
   PERGOLA_ASSIGN_OR_RETURN(ModelFiles files, OpenModelFiles(path));
   model->source_ = std::move(files.source);
-  if (!files.adapter.empty()) {
-    PERGOLA_ASSIGN_OR_RETURN(model->source_,
-                             MergeLora(std::move(model->source_), files.adapter, *model->ops_));
+  PERGOLA_ASSIGN_OR_RETURN(const std::string adapter, ChooseAdapter(path, files, options));
+  if (!adapter.empty()) {
+    PERGOLA_ASSIGN_OR_RETURN(MergedModel merged,
+                             MergeLora(std::move(model->source_), adapter, *model->ops_));
+    model->source_ = std::move(merged.source);
+    model->facts_.owned_bytes += merged.owned_bytes;
   }
   model->config_ = std::move(files.config);
   model->pipeline_ = std::move(files.pipeline);

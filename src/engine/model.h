@@ -31,6 +31,9 @@ struct ModelOptions {
   kernels::ActivationPrecision activations = kernels::ActivationPrecision::kAuto;
   // What the matrices are computed in, whatever the checkpoint stores (`--weights`).
   kernels::WeightType weights = kernels::WeightType::kAsIs;
+  // Folder of a LoRA adapter (engine/lora.h) to merge into the model, whatever base its own
+  // configuration names; empty: none.
+  std::string adapter = {};
 };
 
 // Facts for people: `doctor`, /info, /api/show.
@@ -50,7 +53,8 @@ class Model {
  public:
   // `path`: a directory in Hugging Face or sentence-transformers layout, one with a LoRA adapter
   // (engine/lora.h), or a `.gguf` file.
-  // NOT_FOUND, INVALID_ARGUMENT, DATA_LOSS or UNIMPLEMENTED naming file, tensor or key.
+  // NOT_FOUND, INVALID_ARGUMENT, DATA_LOSS or UNIMPLEMENTED naming file, tensor or key;
+  // INVALID_ARGUMENT for an adapter of an adapter.
   static Result<std::unique_ptr<Model>> Load(const std::string& path, const ModelOptions& options);
 
   const models::ModelConfig& config() const { return config_; }
