@@ -57,6 +57,7 @@ class FrameConnection {
   // Of what follows, in all: DEADLINE_EXCEEDED, or CANCELLED. How slowly a peer drips does not
   // matter.
   void SetLimit(const CallLimit& limit) { limit_ = limit; }
+  void ClearLimit() { limit_.reset(); }
 
   // UNAVAILABLE when the peer is gone.
   Status Send(std::string_view frame);

@@ -42,7 +42,9 @@ std::string ErrorFrame(const FrameHeader& request, const Status& status) {
 struct FrameServer::Impl {
   // A connection and the thread that serves it.
   struct Session {
-    int socket = -1;  // closed by whoever joins the thread
+    int socket = -1;                  // closed by whoever joins the thread
+    std::atomic<bool> asked = false;  // a whole frame has come
+    bool evicted = false;             // made room for another; guarded by the mutex
     std::atomic<bool> done = false;
     std::thread thread;
   };
@@ -50,6 +52,7 @@ struct FrameServer::Impl {
   FrameHandler handler;
   std::shared_ptr<const FrameTls> tls;
   int max_connections = 0;
+  std::chrono::milliseconds first_frame_timeout{0};
   int listener = -1;
   int port = 0;
   std::atomic<bool> stopping = false;
@@ -57,12 +60,13 @@ struct FrameServer::Impl {
   bool timed_out = false;  // of a drain
   std::mutex mutex;        // guards sessions
   std::condition_variable session_done;
-  std::list<Session> sessions;
+  std::list<Session> sessions;  // in order of arrival
 
   void StopReading();
   void Accept();
   void Serve(Session& session);
   void Reap();
+  bool HasRoom();
 };
 
 // Joins the threads of connections that have ended. Under the mutex.
@@ -76,6 +80,21 @@ void FrameServer::Impl::Reap() {
     close(session->socket);
     session = sessions.erase(session);
   }
+}
+
+// Ends, if there are too many, the oldest connection that has never asked. False: there is none.
+// Under the mutex.
+bool FrameServer::Impl::HasRoom() {
+  const auto open = std::count_if(sessions.begin(), sessions.end(),
+                                  [](const Session& session) { return !session.evicted; });
+  if (open < max_connections) return true;
+  const auto idle = std::find_if(sessions.begin(), sessions.end(), [](const Session& session) {
+    return !session.evicted && !session.asked;
+  });
+  if (idle == sessions.end()) return false;
+  idle->evicted = true;
+  shutdown(idle->socket, SHUT_RDWR);
+  return true;
 }
 
 void FrameServer::Impl::Accept() {
@@ -93,7 +112,7 @@ void FrameServer::Impl::Accept() {
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     const std::lock_guard lock(mutex);
     Reap();
-    if (stopping || static_cast<int>(sessions.size()) >= max_connections) {
+    if (stopping || !HasRoom()) {
       close(socket);
       continue;
     }
@@ -108,12 +127,20 @@ void FrameServer::Impl::Serve(Session& session) {
   FrameHeader request;
   std::vector<std::byte> payload;
   std::string answer;
-  Status status = connection.SetTimeout(kStallLimit);
+  Status status = connection.SetTimeout(std::min<std::chrono::milliseconds>(
+      std::max(first_frame_timeout, std::chrono::milliseconds(1)), kStallLimit));
+  connection.SetLimit({.deadline = std::chrono::steady_clock::now() + first_frame_timeout});
   if (status.ok() && tls != nullptr) status = connection.AcceptTls(*tls);
   while (status.ok() && !stopping) {
-    status = connection.ReceiveNext(&request, &payload);
+    status = session.asked ? connection.ReceiveNext(&request, &payload)
+                           : connection.Receive(&request, &payload);
     // After a frame that is wrong nothing on the connection can be trusted.
     if (!status.ok()) break;
+    if (!session.asked.exchange(true)) {
+      connection.ClearLimit();
+      status = connection.SetTimeout(kStallLimit);
+      if (!status.ok()) break;
+    }
     answer.clear();
     const Status handled = handler(request, payload, &answer);
     status = connection.Send(handled.ok() ? answer : ErrorFrame(request, handled));
@@ -150,6 +177,7 @@ Result<std::unique_ptr<FrameServer>> FrameServer::Start(const FrameServerOptions
   auto impl = std::make_unique<Impl>();
   impl->handler = std::move(handler);
   impl->max_connections = options.max_connections;
+  impl->first_frame_timeout = options.first_frame_timeout;
   impl->tls = options.tls;
   impl->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;

@@ -23,8 +23,13 @@ using FrameHandler = std::function<Status(const FrameHeader& request,
 
 struct FrameServerOptions {
   std::string host = "127.0.0.1";
-  int port = 0;                              // 0: the system picks one
-  int max_connections = 256;                 // more are closed at once
+  int port = 0;  // 0: the system picks one
+  // One more ends that which has waited longest without ever having asked; if all have asked, it
+  // is closed at once.
+  int max_connections = 256;
+  // Until when a new connection must have asked, TLS handshake included. Later it may rest for as
+  // long as it likes: peers keep theirs open.
+  std::chrono::milliseconds first_frame_timeout{10'000};
   std::shared_ptr<const FrameTls> tls = {};  // null: plain. Second owner: whoever made it
 };
 

@@ -77,6 +77,75 @@ TEST(FrameServerTest, ADrainEndsAtItsLimit) {
   gate.Open();
 }
 
+FrameHandler Echo() {
+  return [](const FrameHeader& request, std::span<const std::byte>, std::string* answer) {
+    FrameHeader header = request;
+    header.answer = true;
+    AppendBytesFrame(header, "done", answer);
+    return OkStatus();
+  };
+}
+
+Result<FrameConnection> ConnectTo(const FrameServer& server) {
+  return FrameConnection::Connect("127.0.0.1:" + std::to_string(server.port()),
+                                  Within(std::chrono::seconds(30)));
+}
+
+Status Ask(FrameConnection& connection) {
+  std::string frame;
+  AppendBytesFrame({.kind = FrameKind::kStats}, "", &frame);
+  PERGOLA_RETURN_IF_ERROR(connection.Send(frame));
+  FrameHeader header;
+  std::vector<std::byte> payload;
+  return connection.Receive(&header, &payload);
+}
+
+TEST(FrameServerTest, AConnectionThatNeverAsksIsClosedOneThatRestsIsNot) {
+  FrameServerOptions options;
+  options.first_frame_timeout = std::chrono::milliseconds(50);
+  const auto server = FrameServer::Start(options, Echo());
+  ASSERT_TRUE(server.ok());
+  auto resting = ConnectTo(**server);
+  ASSERT_TRUE(resting.ok());
+  ASSERT_TRUE(Ask(*resting).ok());
+  auto silent = ConnectTo(**server);
+  ASSERT_TRUE(silent.ok());
+  FrameHeader header;
+  std::vector<std::byte> payload;
+  EXPECT_EQ(silent->Receive(&header, &payload).code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(Ask(*resting).ok());
+}
+
+TEST(FrameServerTest, ConnectionsThatNeverAskMakeRoomAndThoseThatDidStay) {
+  FrameServerOptions options;
+  options.max_connections = 3;
+  options.first_frame_timeout = std::chrono::hours(1);
+  const auto server = FrameServer::Start(options, Echo());
+  ASSERT_TRUE(server.ok());
+  auto peer = ConnectTo(**server);
+  ASSERT_TRUE(peer.ok());
+  ASSERT_TRUE(Ask(*peer).ok());
+  std::vector<FrameConnection> silent;
+  for (int i = 0; i < 20; ++i) {
+    auto connection = ConnectTo(**server);
+    ASSERT_TRUE(connection.ok());
+    silent.push_back(std::move(*connection));
+  }
+  std::vector<FrameConnection> late;
+  for (int i = 0; i < 2; ++i) {
+    auto connection = ConnectTo(**server);
+    ASSERT_TRUE(connection.ok());
+    EXPECT_TRUE(Ask(*connection).ok());
+    late.push_back(std::move(*connection));
+  }
+  // All places are taken by peers that have asked: nobody is sent away for a newcomer.
+  auto refused = ConnectTo(**server);
+  ASSERT_TRUE(refused.ok());
+  EXPECT_EQ(Ask(*refused).code(), StatusCode::kUnavailable);
+  for (FrameConnection& connection : late) EXPECT_TRUE(Ask(connection).ok());
+  EXPECT_TRUE(Ask(*peer).ok());
+}
+
 TEST(FrameConnectionTest, APeerThatDripsDoesNotOutlastTheLimit) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
