@@ -27,6 +27,8 @@ struct GatewayFlags {
   gateway::ReplicaSetOptions replicas;
   std::vector<std::string> backends;
   int64_t cache_mib = kDefaultCacheMib;
+  std::string cache_file;
+  int64_t cache_file_mib = kDefaultCacheFileMib;
   int64_t max_promised_mib = 2048;
   double stall_timeout_s = 15;
   double dns_refresh_s = 5;
@@ -76,7 +78,11 @@ Result<std::unique_ptr<GatewayModels>> OpenGatewayModels(
   options.replicas.hedge_after = std::chrono::milliseconds(flags.hedge_after_ms);
   options.replicas.hedge_quantile = HedgeQuantile(flags.hedge).value_or(0);
   options.replicas.max_promised_bytes = flags.max_promised_mib << 20;
-  options.cache = {static_cast<size_t>(flags.cache_mib) << 20, flags.cache_mib > 0};
+  if (!flags.cache_file.empty() && options.locations.size() > 1) {
+    return InvalidArgumentError("--cache-file is for one model");
+  }
+  options.cache = {static_cast<size_t>(flags.cache_mib) << 20, flags.cache_mib > 0,
+                   flags.cache_file, flags.cache_file_mib << 20, TellOfCacheFile};
   PERGOLA_RETURN_IF_ERROR(ReadBackendCredentials(flags, &options.remote));
   options.metrics = std::move(metrics);
   return GatewayModels::Open(std::move(options));
@@ -220,6 +226,7 @@ void AddFlags(CLI::App& command, GatewayFlags& flags) {
   AddBackendFlags(command, flags);
   AddHttpFlags(command, flags.http);
   AddCacheFlag(command, flags.cache_mib);
+  AddCacheFileFlags(command, flags.cache_file, flags.cache_file_mib);
   AddPromisedFlag(command, flags.max_promised_mib);
   AddDrainFlag(command, flags.drain_timeout_s);
 }

@@ -112,13 +112,15 @@ api::ServedModelOptions ServedOptions(const EngineFlags& engine) {
   if (const char* lookahead = std::getenv("PERGOLA_BATCH_LOOKAHEAD")) {
     options.scheduler.batching.lookahead = std::max(0L, std::strtol(lookahead, nullptr, 10));
   }
+  // PERGOLA_ADAPTIVE_WAIT=0: every batch waits a fixed time for company.
+  if (const char* adaptive = std::getenv("PERGOLA_ADAPTIVE_WAIT")) {
+    options.scheduler.batching.adaptive_wait = std::string_view(adaptive) != "0";
+  }
   options.scheduler.cache_bytes = static_cast<size_t>(engine.cache_mib) << 20;
   options.scheduler.single_flight = engine.cache_mib > 0;
   options.cache_file = engine.cache_file;
   options.cache_file_bytes = engine.cache_file_mib << 20;
-  options.tell = [](const std::string& line) {
-    std::fprintf(stderr, "cache file %s\n", line.c_str());
-  };
+  options.tell = TellOfCacheFile;
   options.scheduler.max_queued_tokens = engine.max_queued_tokens;
   options.scheduler.max_promised_bytes = engine.max_promised_mib << 20;
   return options;
@@ -191,11 +193,7 @@ void AddEngineFlags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--step-tokens", flags.step_tokens, "Tokens of a batch (0: measured default)")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20));
   AddCacheFlag(command, flags.cache_mib);
-  command.add_option("--cache-file", flags.cache_file,
-                     "Keep finished rows over restarts in this file (one model)");
-  command.add_option("--cache-file-mib", flags.cache_file_mib, "Most that the file may grow to")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->capture_default_str();
+  AddCacheFileFlags(command, flags.cache_file, flags.cache_file_mib);
   command
       .add_option("--max-queued-tokens", flags.max_queued_tokens,
                   "Beyond, requests are refused (429)")
@@ -254,6 +252,18 @@ void AddCacheFlag(CLI::App& command, int64_t& cache_mib) {
                   "requests that come again (0: no cache)")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
       ->capture_default_str();
+}
+
+void AddCacheFileFlags(CLI::App& command, std::string& cache_file, int64_t& cache_file_mib) {
+  command.add_option("--cache-file", cache_file,
+                     "Keep finished rows over restarts in this file (one model)");
+  command.add_option("--cache-file-mib", cache_file_mib, "Most that the file may grow to")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
+}
+
+void TellOfCacheFile(const std::string& line) {
+  std::fprintf(stderr, "cache file %s\n", line.c_str());
 }
 
 void AddPromisedFlag(CLI::App& command, int64_t& max_promised_mib) {

@@ -20,6 +20,7 @@
 namespace pergola::cli {
 
 inline constexpr int64_t kDefaultCacheMib = 64;
+inline constexpr int64_t kDefaultCacheFileMib = 1024;
 
 struct ModelFlags {
   std::vector<std::string> models = {"all-MiniLM-L6-v2"};
@@ -41,7 +42,7 @@ struct EngineFlags {
   int64_t step_tokens = 0;
   int64_t cache_mib = kDefaultCacheMib;
   std::string cache_file;
-  int64_t cache_file_mib = 1024;
+  int64_t cache_file_mib = kDefaultCacheFileMib;
   int64_t max_queued_tokens = 1 << 20;
   int64_t max_promised_mib = 2048;
 };
@@ -69,6 +70,9 @@ void AddComputeFlags(CLI::App& command, ComputeFlags& flags);
 void AddHostFlags(CLI::App& command, std::vector<std::string>& hosts, int& port);
 void AddHttpFlags(CLI::App& command, HttpFlags& flags);
 void AddCacheFlag(CLI::App& command, int64_t& cache_mib);
+void AddCacheFileFlags(CLI::App& command, std::string& cache_file, int64_t& cache_file_mib);
+// What a log should hold about the cache file.
+void TellOfCacheFile(const std::string& line);
 void AddPromisedFlag(CLI::App& command, int64_t& max_promised_mib);
 void AddOtlpFlag(CLI::App& command, std::string& otlp_endpoint);
 void AddDrainFlag(CLI::App& command, double& drain_timeout_s);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "scheduler/result_cache.h"
+#include "scheduler/result_file.h"
 
 namespace pergola::scheduler {
 namespace {
@@ -85,6 +86,8 @@ class CachedService::State : public std::enable_shared_from_this<State> {
     std::vector<std::shared_ptr<CancelToken>> cancel;
   };
 
+  // Without the mutex.
+  void OpenFile(const std::string& identity, uint64_t generation);
   void Do(const Later& later);
   void Send(const FlightPtr& flight);
   void OnAnswer(const FlightPtr& flight, Result<InferenceOutput> output);
@@ -107,7 +110,9 @@ class CachedService::State : public std::enable_shared_from_this<State> {
   std::condition_variable landed_;
   ResultCache cache_;
   std::string identity_;
-  uint64_t generation_ = 0;  // changes with identity_
+  uint64_t generation_ = 0;           // changes with identity_
+  std::unique_ptr<ResultFile> file_;  // of that identity; may be null
+  bool file_failed_ = false;          // it could not be opened
   std::unordered_map<SequenceKey, Place, SequenceKeyHash> under_way_;
   std::unordered_set<FlightPtr> flights_;  // not yet called back
   uint64_t hits_ = 0;
@@ -126,16 +131,42 @@ void CachedService::State::Stop() {
   // Here and not with the last callback: on one of the service's own threads its end would wait for
   // itself.
   const auto ended = std::move(service_);
+  const auto written = std::move(file_);
   lock.unlock();
 }
 
 void CachedService::State::SetIdentity(const std::string& identity) {
+  std::unique_ptr<ResultFile> before;  // ends without the mutex: it writes what waits
+  uint64_t generation = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (identity == identity_) return;
+    identity_ = identity;
+    generation = ++generation_;
+    cache_ = ResultCache(identity.empty() ? 0 : options_.cache_bytes);
+    under_way_.clear();  // nobody joins what was begun before
+    before = std::move(file_);
+    file_failed_ = false;
+  }
+  before.reset();
+  if (!identity.empty() && !options_.cache_file.empty()) OpenFile(identity, generation);
+}
+
+void CachedService::State::OpenFile(const std::string& identity, uint64_t generation) {
+  ResultFileOptions options;
+  options.path = options_.cache_file;
+  options.identity = identity;
+  options.max_bytes = options_.cache_file_bytes;
+  options.tell = options_.tell;
+  auto file = ResultFile::Open(std::move(options), [this](SequenceKey key, StoredOutput output) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    cache_.Put(key, std::move(output));
+  });
+  if (!file.ok()) options_.tell(file.status().message());
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (identity == identity_) return;
-  identity_ = identity;
-  ++generation_;
-  cache_ = ResultCache(identity.empty() ? 0 : options_.cache_bytes);
-  under_way_.clear();  // nobody joins what was begun before
+  if (generation != generation_ || service_ == nullptr) return;
+  file_failed_ = !file.ok();
+  if (file.ok()) file_ = std::move(*file);
 }
 
 void CachedService::State::Submit(InferenceRequest request, service::InferenceCallback done) {
@@ -310,7 +341,10 @@ void CachedService::State::Deliver(const Flight& flight, const InferenceOutput& 
   flight.leader->output.cache_hits += output.cache_hits;
   for (size_t i = 0; i < flight.passengers.size(); ++i) {
     const auto& [key, waiters] = flight.passengers[i];
-    if (flight.generation == generation_) cache_.Put(key, output.sequences[i]);
+    if (flight.generation == generation_) {
+      cache_.Put(key, output.sequences[i]);
+      if (file_ != nullptr) file_->Append(key, output.sequences[i]);
+    }
     for (const Waiter& waiter : waiters) {
       Request& request = *waiter.request;
       if (request.finished) continue;
@@ -372,7 +406,7 @@ std::vector<service::MetricSample> CachedService::State::Metrics() const {
     return service::MetricSample{std::move(name), std::move(help), kind, {}, value, {}, {}};
   };
   const std::lock_guard<std::mutex> lock(mutex_);
-  return {
+  std::vector<service::MetricSample> samples = {
       sample("pergola_cache_hits_total", "Sequences answered from the cache.", MetricKind::kCounter,
              static_cast<double>(hits_)),
       sample("pergola_cache_misses_total", "Sequences not found in the cache.",
@@ -384,6 +418,13 @@ std::vector<service::MetricSample> CachedService::State::Metrics() const {
       sample("pergola_cache_entries", "Rows held by the cache.", MetricKind::kGauge,
              static_cast<double>(cache_.entries())),
   };
+  if (file_ != nullptr) {
+    for (service::MetricSample& of_file : file_->Metrics()) samples.push_back(std::move(of_file));
+  } else if (file_failed_) {
+    samples.push_back(sample("pergola_cache_file_writable", "0: writing failed and was given up.",
+                             MetricKind::kGauge, 0));
+  }
+  return samples;
 }
 
 CachedService::CachedService(std::shared_ptr<service::InferenceService> service,

@@ -12,6 +12,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +29,12 @@ class CachedService : public service::InferenceService {
   struct Options {
     size_t cache_bytes = size_t{64} << 20;
     bool single_flight = true;
+    // Keeps outputs over restarts in this file (result_file.h), as long as the identity is known;
+    // empty: none. A file that cannot be opened is told of and done without.
+    std::string cache_file = {};
+    int64_t cache_file_bytes = int64_t{1} << 30;
+    // Told what a log should hold about the file, on any thread.
+    std::function<void(const std::string&)> tell = [](const std::string&) {};
   };
 
   // For the first of the service's models; requests for others are passed on. `service`, second
@@ -36,7 +44,8 @@ class CachedService : public service::InferenceService {
   ~CachedService() override;
 
   // Of everything that decides the bits of a row beside its sequence. Another one than before
-  // forgets all outputs; empty (at first): nothing is kept.
+  // forgets all outputs; empty (at first): nothing is kept. Reads the cache file, if there is to be
+  // one, and so may take a while. From one thread at a time.
   void SetIdentity(const std::string& identity);
 
   void Submit(service::InferenceRequest request, service::InferenceCallback done) override;

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/testing/temp_folder.h"
+
 namespace pergola::scheduler {
 namespace {
 
@@ -216,6 +218,50 @@ TEST_F(CachedServiceTest, AnotherIdentityForgetsAlsoWhatIsUnderWay) {
   Ask({2});
   held_->Answer(3);
   EXPECT_EQ(Metric("pergola_cache_entries"), 0);
+}
+
+TEST_F(CachedServiceTest, AFileKeepsOutputsOverRestartsUnderTheSameIdentityOnly) {
+  const TempFolder folder;
+  CachedService::Options options;
+  options.cache_file = (folder.path() / "rows").string();
+  std::vector<std::string> told;
+  options.tell = [&told](const std::string& line) { told.push_back(line); };
+  cached_ = std::make_unique<CachedService>(held_, options);
+  cached_->SetIdentity("one");
+  const AskedPtr first = Ask({1, 2});
+  held_->Answer(0);
+  const auto rows = RowsOf(first);
+  ASSERT_EQ(rows.size(), 2u);
+  cached_ = std::make_unique<CachedService>(held_, options);  // the one before writes and ends
+  const AskedPtr early = Ask({1});
+  EXPECT_FALSE(early->answer) << "before the identity is known nothing is answered";
+  held_->Answer(1);
+  cached_->SetIdentity("one");
+  EXPECT_EQ(RowsOf(Ask({2, 1})), (Floats{rows[1], rows[0]}));
+  cached_->SetIdentity("");  // the servers differ: the file rests
+  cached_->SetIdentity("one");
+  EXPECT_EQ(RowsOf(Ask({1, 2})), rows);
+  EXPECT_TRUE(told.empty());
+  cached_->SetIdentity("two");
+  EXPECT_EQ(told.size(), 1u) << "begun anew";
+  const AskedPtr anew = Ask({1, 2});
+  EXPECT_FALSE(anew->answer);
+  held_->Answer(2);
+}
+
+TEST_F(CachedServiceTest, AFileThatCannotBeOpenedIsToldOfAndDoneWithout) {
+  const TempFolder folder;
+  CachedService::Options options;
+  options.cache_file = (folder.path() / "missing" / "rows").string();
+  std::vector<std::string> told;
+  options.tell = [&told](const std::string& line) { told.push_back(line); };
+  cached_ = std::make_unique<CachedService>(held_, options);
+  cached_->SetIdentity("one");
+  EXPECT_EQ(told.size(), 1u);
+  const AskedPtr asked = Ask({1});
+  held_->Answer(0);
+  EXPECT_EQ(RowsOf(Ask({1})), RowsOf(asked));
+  EXPECT_EQ(Metric("pergola_cache_file_writable"), 0);
 }
 
 TEST_F(CachedServiceTest, AnotherModelIsNotAnsweredFromHere) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`pergola serve --cache-file` as a process: rows outlive kill -9, with the same bits.
+"""`--cache-file` of `pergola serve` and `pergola gateway` as processes: rows outlive kill -9, with the same bits.
 
 Usage: cache_file_test.py PERGOLA MODEL
 """
@@ -50,6 +50,32 @@ class CacheFileTest(unittest.TestCase):
         self.assertIn("are cut off", second.said)
         self.assertEqual(self.embed(second), rows)
         self.assertEqual(self.metric(second, "pergola_cache_hits_total"), len(TEXTS))
+
+    def test_rows_of_a_gateway_outlive_a_kill(self):
+        def start(kind, *flags):
+            process = tier.Process(PERGOLA, kind, "--model", MODEL, *flags)
+            self.addCleanup(lambda: process.process.poll() is None and process.kill())
+            return process
+
+        def gateway(server):
+            process = start("gateway", "--backend", f"127.0.0.1:{server.port}", "--cache-file", self.path)
+            tier.wait_until(lambda: process.says("keeps rows"), "the server's identity")
+            return process
+
+        server = start("server")
+        first = gateway(server)
+        rows = self.embed(first)
+        tier.wait_until(lambda: self.metric(first, "pergola_cache_file_written_total") >= len(TEXTS), "writes")
+        first.kill()
+        second = gateway(server)
+        self.assertEqual(self.metric(second, "pergola_cache_file_loaded_total"), len(TEXTS))
+        self.assertEqual(self.embed(second), rows)
+        self.assertEqual(self.metric(second, "pergola_cache_hits_total"), len(TEXTS))
+        second.kill()
+        # Servers that compute otherwise.
+        third = gateway(start("server", "--weights", "int8"))
+        self.assertIn("begun anew", third.said)
+        self.assertEqual(self.metric(third, "pergola_cache_file_loaded_total"), 0)
 
     def test_another_numeric_class_begins_anew(self):
         first = self.serve()
