@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/bench_engine.h"
+#include "cli/bench_hop.h"
 #include "cli/command_line.h"
 #include "cli/model_location.h"
 #include "cli/pull_display.h"
@@ -19,6 +20,12 @@ namespace {
 
 struct HardwareFlags {
   int threads = 0;
+  bool json = false;
+};
+
+struct HopFlags {
+  std::string backend = "127.0.0.1:42668";
+  int calls = 1000;
   bool json = false;
 };
 
@@ -122,6 +129,30 @@ int BenchModel(EngineFlags flags) {
   return status.ok() ? static_cast<int>(kExitOk) : Fail(status);
 }
 
+int MeasureHop(const HopFlags& flags) {
+  const Result<HopTimes> times = BenchHop(flags.backend, flags.calls);
+  if (!times.ok()) return Fail(times.status());
+  const char* const format = flags.json ? "{\"us_p50\":%.1f,\"us_p90\":%.1f,\"us_p99\":%.1f}\n"
+                                        : "p50 %.1f us, p90 %.1f us, p99 %.1f us\n";
+  std::printf(format, times->p50, times->p90, times->p99);
+  return kExitOk;
+}
+
+void AddHop(CLI::App& bench, Run* run) {
+  CLI::App* command =
+      bench.add_subcommand("hop", "Measure calls to a `pergola server` that compute nothing");
+  command->footer(
+      "What gRPC and the network between a gateway and its server cost, one call at a time.\n"
+      "  pergola bench hop --backend 10.0.0.7:42668");
+  auto flags = std::make_shared<HopFlags>();
+  command->add_option("--backend", flags->backend, "The server, host:port")->capture_default_str();
+  command->add_option("--calls", flags->calls, "Calls to measure")
+      ->check(CLI::Range(1, 10'000'000))
+      ->capture_default_str();
+  command->add_flag("--json", flags->json, "One JSON object");
+  command->callback([flags, run] { *run = [flags] { return MeasureHop(*flags); }; });
+}
+
 void AddHardware(CLI::App& bench, Run* run) {
   CLI::App* command = bench.add_subcommand(
       "hw", "Measure what this machine can multiply, add and read, on one thread and on all");
@@ -174,6 +205,7 @@ void AddBench(CLI::App& app, Run* run) {
   command->require_subcommand(1);
   AddHardware(*command, run);
   AddEngine(*command, run);
+  AddHop(*command, run);
   AddBenchServer(*command, run);
 }
 

@@ -48,4 +48,19 @@ std::vector<size_t> ChooseBatch(std::span<const WaitingSequence> queue,
   return batch;
 }
 
+service::Clock::time_point CollectUntil(const WaitingSum& waiting, const LastStep& last,
+                                        const BatchingOptions& options) {
+  constexpr service::Clock::time_point kAtOnce = service::Clock::time_point::min();
+  if (waiting.tokens >= options.step_tokens ||
+      static_cast<int64_t>(waiting.sequences) >= options.max_sequences) {
+    return kAtOnce;
+  }
+  if (!options.adaptive_wait) return waiting.oldest + options.fixed_wait;
+  if (last.sequences < 2 || waiting.sequences >= last.sequences) return kAtOnce;
+  const auto share =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double, std::nano>(
+          options.window_share * static_cast<double>(last.length.count())));
+  return last.end + std::min(share, options.longest_window);
+}
+
 }  // namespace pergola::scheduler

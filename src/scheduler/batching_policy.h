@@ -9,8 +9,13 @@
 //      look-ahead, a sequence that does not fit is stepped over (it stays where it is and is never
 //      overtaken as head); without, the batch ends there.
 //   3. A sequence larger than the budget runs alone.
-// There is no timer: an idle engine starts at once, and what arrives while it runs is the next
-// batch.
+//
+// When the batch is cut: an idle engine starts at once, and what arrives while it runs is the next
+// batch. Only after a step of several sequences does the next one wait for company (CollectUntil):
+// those just answered may be about to ask again, and one of them alone would make all others wait
+// for its step. It waits until as many sequences are there as that step had, or tokens for a whole
+// step, but no longer than `window_share` of that step's time, counted from its end, and
+// `longest_window`. A lone client, or the first after a pause, never waits.
 //
 // Starvation: whoever is head runs in the next step, so an online sequence waits for at most the
 // sequences that arrived before it; a bulk sequence at most bulk_patience longer.
@@ -33,6 +38,26 @@ struct BatchingOptions {
   // (PERGOLA_BATCH_LOOKAHEAD=0).
   int64_t lookahead = 256;
   std::chrono::nanoseconds bulk_patience = std::chrono::seconds(2);
+  // False: every batch waits for `fixed_wait` from the arrival of its oldest sequence, or until
+  // there are tokens for a whole step (PERGOLA_ADAPTIVE_WAIT=0).
+  bool adaptive_wait = true;
+  std::chrono::nanoseconds fixed_wait = std::chrono::milliseconds(1);
+  double window_share = 0.1;
+  std::chrono::nanoseconds longest_window = std::chrono::milliseconds(2);
+};
+
+// The step that ran last; none yet: no sequences.
+struct LastStep {
+  size_t sequences = 0;
+  service::Clock::time_point end;
+  std::chrono::nanoseconds length{0};
+};
+
+// All that waits.
+struct WaitingSum {
+  size_t sequences = 0;
+  int64_t tokens = 0;
+  service::Clock::time_point oldest;  // arrival; looked at without adaptive_wait only
 };
 
 struct WaitingSequence {
@@ -45,5 +70,10 @@ struct WaitingSequence {
 // empty queue. O(batch + lookahead + run of the other priority).
 std::vector<size_t> ChooseBatch(std::span<const WaitingSequence> queue,
                                 service::Clock::time_point now, const BatchingOptions& options);
+
+// Until when the next batch is to be cut at the latest; not after now: at once. For what waits, at
+// least one sequence. O(1).
+service::Clock::time_point CollectUntil(const WaitingSum& waiting, const LastStep& last,
+                                        const BatchingOptions& options);
 
 }  // namespace pergola::scheduler

@@ -52,6 +52,61 @@ TEST(BatchingPolicyTest, OnlineGoesBeforeBulkUntilBulkHasWaitedTooLong) {
   EXPECT_EQ(ChooseBatch(queue, kStart + milliseconds(2001), Budget(10)), (Batch{0, 2}));
 }
 
+TEST(BatchingPolicyTest, OnlyAStepThatWasSharedMakesTheNextOneWait) {
+  const BatchingOptions options = Budget(100);
+  const LastStep alone{1, kStart, milliseconds(20)};
+  EXPECT_LE(CollectUntil({1, 10, kStart}, {}, options), kStart);
+  EXPECT_LE(CollectUntil({1, 10, kStart}, alone, options), kStart);
+  const LastStep shared{4, kStart, milliseconds(10)};
+  EXPECT_EQ(CollectUntil({1, 10, kStart}, shared, options), kStart + milliseconds(1));
+  EXPECT_EQ(CollectUntil({3, 30, kStart}, shared, options), kStart + milliseconds(1));
+  // As many as before, or a full step.
+  EXPECT_LE(CollectUntil({4, 40, kStart}, shared, options), kStart);
+  EXPECT_LE(CollectUntil({2, 100, kStart}, shared, options), kStart);
+  // Counted from the end of that step, not from the arrival; bounded whatever the step took.
+  EXPECT_EQ(CollectUntil({1, 10, kStart + milliseconds(9)}, shared, options),
+            kStart + milliseconds(1));
+  EXPECT_EQ(CollectUntil({1, 10, kStart}, {4, kStart, std::chrono::seconds(3)}, options),
+            kStart + options.longest_window);
+}
+
+TEST(BatchingPolicyTest, AFixedWaitCountsFromTheOldestArrival) {
+  BatchingOptions options = Budget(100);
+  options.adaptive_wait = false;
+  options.fixed_wait = milliseconds(7);
+  EXPECT_EQ(CollectUntil({1, 10, kStart}, {}, options), kStart + milliseconds(7));
+  EXPECT_EQ(CollectUntil({9, 99, kStart}, {20, kStart, milliseconds(90)}, options),
+            kStart + milliseconds(7));
+  EXPECT_LE(CollectUntil({2, 100, kStart}, {}, options), kStart);
+}
+
+// Closed-loop clients against a simulated clock: whatever they do, nobody is kept longer by the
+// window than the header says, and a lone client not at all.
+TEST(BatchingPolicyTest, RandomSearchFindsNobodyWhoWaitsLongerThanTheWindow) {
+  std::mt19937_64 random(29);
+  for (int trial = 0; trial < 300; ++trial) {
+    BatchingOptions options = Budget(static_cast<int64_t>(1 + random() % 64));
+    const size_t clients = 1 + random() % 8;
+    Clock::time_point now = kStart;
+    LastStep last;
+    for (int step = 0; step < 100; ++step) {
+      const std::chrono::microseconds pause(random() % 5000);
+      const Clock::time_point oldest = now + pause;
+      const WaitingSum waiting{1 + random() % clients, static_cast<int64_t>(1 + random() % 64),
+                               oldest};
+      const Clock::time_point until = CollectUntil(waiting, last, options);
+      const Clock::time_point cut = std::max(oldest, until);
+      ASSERT_LE(cut - oldest, options.longest_window);
+      ASSERT_LE(cut - oldest, last.length / 10);
+      if (clients == 1 || pause > options.longest_window) {
+        ASSERT_EQ(cut, oldest);
+      }
+      last = {waiting.sequences, cut, std::chrono::microseconds(random() % 30000)};
+      now = last.end;
+    }
+  }
+}
+
 TEST(BatchingPolicyTest, EmptyQueueGivesNoBatch) {
   EXPECT_TRUE(ChooseBatch({}, kStart, Budget(10)).empty());
 }

@@ -224,8 +224,21 @@ void Scheduler::EnqueueSequence(const std::shared_ptr<Request>& request, size_t 
 void Scheduler::Submit(service::InferenceRequest request, service::InferenceCallback done) {
   Finished finished;
   Enqueue(std::move(request), std::move(done), &finished);
-  engine_wanted_.notify_one();
   CallBack(finished);
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (queue_.empty() || engine_busy_) return;  // whoever holds the engine looks again
+  const bool due = CollectUntilNow() <= Clock::now();
+  const bool wake = due || !collecting_;
+  lock.unlock();
+  if (wake) engine_wanted_.notify_one();
+}
+
+Clock::time_point Scheduler::CollectUntilNow() const {
+  WaitingSum waiting{queue_.size(), queued_tokens_, Clock::time_point::max()};
+  if (!options_.batching.adaptive_wait) {
+    for (const WorkPtr& work : queue_) waiting.oldest = std::min(waiting.oldest, work->arrived);
+  }
+  return CollectUntil(waiting, last_step_, options_.batching);
 }
 
 Result<InferenceOutput> Scheduler::RunBlocking(service::InferenceRequest request) {
@@ -265,6 +278,12 @@ void Scheduler::EngineLoop() {
   while (true) {
     engine_wanted_.wait(lock, [this] { return stopping_ || (!queue_.empty() && !engine_busy_); });
     if (queue_.empty() && stopping_) return;
+    if (const Clock::time_point until = CollectUntilNow(); until > Clock::now() && !stopping_) {
+      collecting_ = true;
+      engine_wanted_.wait_until(lock, until);
+      collecting_ = false;
+      continue;  // others may have come, or have taken what waited
+    }
     RunOneBatch(lock);
   }
 }
@@ -341,6 +360,7 @@ void Scheduler::RunOneBatch(std::unique_lock<std::mutex>& lock) {
     const auto inference_time = Clock::now() - start;
     lock.lock();
     engine_busy_ = false;
+    last_step_ = {batch.size(), start + inference_time, inference_time};
     busy_seconds_ += std::chrono::duration<double>(inference_time).count();
     Complete(batch, outputs, inference_time, &finished);
   }

@@ -91,6 +91,8 @@ class Scheduler : public service::InferenceService {
   void EnqueueSequence(const std::shared_ptr<Request>& request, size_t index,
                        Sequence sequence);  // mutex_ held
   void EngineLoop();
+  // Until when the next batch waits for company. mutex_ held, the queue not empty.
+  service::Clock::time_point CollectUntilNow() const;
   // With mutex_ held and the engine idle: runs one batch (mutex_ free meanwhile), completes it.
   void RunOneBatch(std::unique_lock<std::mutex>& lock);
   void DropDead(service::Clock::time_point now, Finished* finished);  // mutex_ held
@@ -116,6 +118,8 @@ class Scheduler : public service::InferenceService {
   std::condition_variable engine_wanted_;
   std::condition_variable blocking_done_;
   bool engine_busy_ = false;  // the engine token is taken
+  bool collecting_ = false;   // the engine's thread waits for company of what is queued
+  LastStep last_step_;
   bool accepting_ = true;
   bool stopping_ = false;
   FairOrder fair_order_;

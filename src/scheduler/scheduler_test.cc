@@ -79,6 +79,22 @@ TEST_F(SchedulerTest, WhatArrivesWhileABatchRunsIsTheNextBatch) {
   EXPECT_EQ(batches_[1].size(), 6u);
 }
 
+TEST_F(SchedulerTest, WithAFixedDelayABatchWaitsForCompanyUntilAStepIsFull) {
+  SchedulerOptions options = NoCache();
+  options.batching.adaptive_wait = false;
+  options.batching.fixed_wait = std::chrono::hours(1);
+  Start(options, false);
+  auto first = Submit(Embed({{1, 2, 3, 4, 5, 6, 7, 8}}));
+  auto second = Submit(Embed({{9}}));
+  auto third = Submit(Embed({{1, 2, 3, 4, 5, 6, 7}}));  // 16 tokens: a step
+  for (auto* answer : {&first, &second, &third}) EXPECT_TRUE(answer->get().ok());
+  ASSERT_EQ(batches_.size(), 1u);
+  EXPECT_EQ(batches_[0].size(), 3u);
+  auto last = Submit(Embed({{1}}));
+  scheduler_.reset();  // does not wait for the hour
+  EXPECT_EQ(last.get().status().code(), StatusCode::kUnavailable);
+}
+
 TEST_F(SchedulerTest, EqualSequencesUnderWayAreComputedOnceAndThenCached) {
   Start({}, true);
   auto first = Submit(Embed({{7, 8}}));
