@@ -132,6 +132,21 @@ void RemoteService::Submit(service::InferenceRequest request, service::Inference
                               });
 }
 
+void RemoteService::Ping(std::function<void(Status)> done) {
+  struct PingCall {
+    grpc::ClientContext context;
+    v1::ListModelsRequest request;
+    v1::ListModelsResponse response;
+  };
+  auto call = std::make_shared<PingCall>();
+  if (!state_->authorization.empty()) {
+    call->context.AddMetadata("authorization", state_->authorization);
+  }
+  state_->stub->async()->ListModels(
+      &call->context, &call->request, &call->response,
+      [call, done = std::move(done)](const grpc::Status& status) { done(FromGrpcStatus(status)); });
+}
+
 std::vector<service::ModelInfo> RemoteService::Models() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
   return state_->models;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,6 +51,10 @@ class RemoteService : public service::InferenceService {
   // UNAVAILABLE when the peer cannot be reached or went away,
   // DATA_LOSS when its answer does not fit the question. Callbacks run on threads of gRPC.
   void Submit(service::InferenceRequest request, service::InferenceCallback done) override;
+
+  // A call that computes nothing, over the same connection and threads as Submit: what a hop costs.
+  // `done` as Submit's. No Ping may be open when the destructor runs.
+  void Ping(std::function<void(Status)> done);
 
   // Of the last successful FetchModels; none before.
   std::vector<service::ModelInfo> Models() const override;

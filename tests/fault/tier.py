@@ -20,16 +20,16 @@ WAIT = 60  # seconds for what takes a moment on a busy machine
 class Process:
     """One `pergola` that listens. Restarted on the port that it had."""
 
-    def __init__(self, pergola, command, *arguments, port=0):
-        self.command = [pergola, command, *map(str, arguments)]
+    def __init__(self, pergola, command, *arguments, port=0, wrapper=(), variables=()):
+        """`wrapper`: a command that runs it. `variables`: names of the environment that it shall see too."""
+        self.command = [*map(str, wrapper), str(pergola), command, *map(str, arguments)]
+        self.variables = ("PERGOLA_HOME", "PERGOLA_FORCE_ISA", *variables)
         self.port, self.process, self.said = port, None, ""
         self.start()
 
     def start(self):
         environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "PERGOLA_OFFLINE": "1"}
-        for name in ("PERGOLA_HOME", "PERGOLA_FORCE_ISA"):
-            if name in os.environ:
-                environment[name] = os.environ[name]
+        environment.update({name: os.environ[name] for name in self.variables if name in os.environ})
         self.process = subprocess.Popen([*self.command, "--port", str(self.port)], env=environment,
                                         stderr=subprocess.PIPE, text=True)
         said = ""
@@ -175,6 +175,7 @@ class Load:
             try:
                 status, _, rows = embed(connection, [text_of(number)])
             except (OSError, http.client.HTTPException) as problem:
+                connection.close()
                 with self.lock:
                     self.errors.append((number, repr(problem)))
                 return
@@ -185,6 +186,7 @@ class Load:
                     self.wrong.append(number)
                 else:
                     self.done.append(number)
+        connection.close()
 
     def await_share(self, share):
         wait_until(lambda: self.settled() >= share * len(self.expected) or not self.running(), "load")
