@@ -57,6 +57,15 @@ std::vector<std::string> SplitNames(const JsonObject& json, std::string_view key
   return names;
 }
 
+// An embedding table narrower than the layers, and a projection between.
+Status RefuseFactorisedEmbeddings(const JsonObject& json, const ModelConfig& config) {
+  if (json.Int("embedding_size").value_or(config.hidden_size) == config.hidden_size) {
+    return OkStatus();
+  }
+  return UnimplementedError(json.name() +
+                            ": 'embedding_size' other than 'hidden_size' is not supported");
+}
+
 Status CheckDebertaSettings(const JsonObject& json, const ModelConfig& config) {
   if (json.Int("conv_kernel_size").value_or(0) > 0) {
     return UnimplementedError(json.name() +
@@ -66,11 +75,7 @@ Status CheckDebertaSettings(const JsonObject& json, const ModelConfig& config) {
   if (!json.Bool("relative_attention").value_or(false)) {
     return UnimplementedError(json.name() + ": 'relative_attention' false is not supported");
   }
-  if (json.Int("embedding_size").value_or(config.hidden_size) != config.hidden_size) {
-    return UnimplementedError(json.name() +
-                              ": 'embedding_size' other than 'hidden_size' is not supported");
-  }
-  return OkStatus();
+  return RefuseFactorisedEmbeddings(json, config);
 }
 
 // No table of positions, but a bias by distance; no bias in gate and up.
@@ -151,7 +156,9 @@ Result<ModelConfig> ReadBertConfig(const JsonObject& json) {
     PERGOLA_ASSIGN_OR_RETURN(config.relative_buckets,
                              json.RequireInt("relative_attention_num_buckets", 4, 4096));
   }
-  if (!distil && !bert) {
+  const bool electra = config.architecture == "electra";
+  if (electra) PERGOLA_RETURN_IF_ERROR(RefuseFactorisedEmbeddings(json, config));
+  if (!distil && !bert && !electra) {
     PERGOLA_RETURN_IF_ERROR(ReservePositions(json, &config));
   }
   return config;

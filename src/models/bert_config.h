@@ -5,7 +5,8 @@
 
 namespace pergola::models {
 
-// From a config.json of `model_type` bert, roberta, xlm-roberta, camembert, distilbert or mpnet.
+// From a config.json of `model_type` bert, roberta, xlm-roberta, camembert, electra, distilbert
+// or mpnet.
 Result<ModelConfig> ReadBertConfig(const JsonObject& json);
 // deberta-v2, as v3 calls itself too.
 Result<ModelConfig> ReadDebertaConfig(const JsonObject& json);

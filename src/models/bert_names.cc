@@ -21,6 +21,13 @@ constexpr BertNames kBertNames = {.architecture = "bert",
                                   .ffn = {.up = "intermediate.dense", .down = "output.dense"},
                                   .output_norm = "output.LayerNorm"};
 
+constexpr BertNames ElectraNames() {
+  BertNames names = kBertNames;
+  names.architecture = "electra";
+  names.task_prefixes = {"electra."};
+  return names;
+}
+
 constexpr BertNames RobertaNames(std::string_view architecture) {
   BertNames names = kBertNames;
   names.architecture = architecture;
@@ -130,10 +137,11 @@ constexpr BertNames JinaGgufNames() {
   return names;
 }
 
-constexpr std::array<BertNames, 13> kNames = {kBertNames,
+constexpr std::array<BertNames, 14> kNames = {kBertNames,
                                               RobertaNames("roberta"),
                                               RobertaNames("xlm-roberta"),
                                               RobertaNames("camembert"),
+                                              ElectraNames(),
                                               DistilBertNames(),
                                               MpnetNames(),
                                               DebertaNames(),

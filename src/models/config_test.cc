@@ -52,6 +52,18 @@ TEST_F(ConfigTest, ReadsTheBertFamily) {
   EXPECT_EQ(mpnet->max_positions, 200);
 }
 
+TEST_F(ConfigTest, ReadsElectraUnlessItsTableIsNarrower) {
+  const auto config = ReadHfConfig(Tiny("electra/config.json"));
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->position_offset, 0);
+  std::string json = kBert;
+  json.replace(json.find("\"bert\""), 6, R"("electra")");
+  json.replace(json.rfind('}'), 1, R"(, "embedding_size": 4})");
+  const Status status = ReadHfConfig(Write("config.json", json)).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
+  EXPECT_NE(status.message().find("'embedding_size'"), std::string::npos) << status.ToString();
+}
+
 // It calls itself "bert".
 TEST_F(ConfigTest, ReadsJinaBertAndRefusesItsOtherFeedForwardBlocks) {
   std::string json = kBert;

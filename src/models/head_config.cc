@@ -27,7 +27,7 @@ struct ClassifierStyle {
   std::string_view classifier;
 };
 
-constexpr std::array<ClassifierStyle, 10> kClassifierStyles = {{
+constexpr std::array<ClassifierStyle, 11> kClassifierStyles = {{
     {"bert", {"bert.pooler.dense", "pooler.dense"}, Epilogue::kTanh, "classifier"},
     {"nomic_bert",
      {"nomic_bert.pooler.dense", "bert.pooler.dense", "pooler.dense"},
@@ -37,6 +37,7 @@ constexpr std::array<ClassifierStyle, 10> kClassifierStyles = {{
     {"roberta", {"classifier.dense"}, Epilogue::kTanh, "classifier.out_proj"},
     {"xlm-roberta", {"classifier.dense"}, Epilogue::kTanh, "classifier.out_proj"},
     {"camembert", {"classifier.dense"}, Epilogue::kTanh, "classifier.out_proj"},
+    {"electra", {"classifier.dense"}, Epilogue::kGeluErf, "classifier.out_proj"},
     {"mpnet", {"classifier.dense"}, Epilogue::kTanh, "classifier.out_proj"},
     {"deberta-v2", {"pooler.dense"}, Epilogue::kGeluErf, "classifier"},
     {"distilbert", {"pre_classifier"}, Epilogue::kRelu, "classifier"},

@@ -21,6 +21,7 @@ constexpr std::array kArchitectures = {
     Architecture{"roberta", "", ReadBertConfig, nullptr, BertEncoder::Load},
     Architecture{"xlm-roberta", "", ReadBertConfig, nullptr, BertEncoder::Load},
     Architecture{"camembert", "", ReadBertConfig, nullptr, BertEncoder::Load},
+    Architecture{"electra", "", ReadBertConfig, nullptr, BertEncoder::Load},
     Architecture{"distilbert", "", ReadBertConfig, nullptr, BertEncoder::Load},
     Architecture{"mpnet", "", ReadBertConfig, nullptr, BertEncoder::Load},
     Architecture{"deberta-v2", "", ReadDebertaConfig, nullptr, BertEncoder::Load},

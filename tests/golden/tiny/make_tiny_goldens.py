@@ -175,6 +175,12 @@ MODELS = {
     "jina-bert": Model(2019, "bert", lambda vocab: JinaBertModel(tf.BertConfig(
         vocab_size=vocab, type_vocab_size=2, **small(hidden_size=48, num_attention_heads=6))),
         extra_config={"position_embedding_type": "alibi", "feed_forward_type": "geglu"}),
+    "electra": Model(2020, "bert", lambda vocab: tf.ElectraModel(tf.ElectraConfig(
+        vocab_size=vocab, embedding_size=32, pad_token_id=0, **small()))),
+    "electra-reranker": Model(
+        2021, "bert", classifier(tf.ElectraForSequenceClassification, tf.ElectraConfig, ["LABEL_0"],
+                                 embedding_size=32, pad_token_id=0), pairs=True,
+        logits=sequence_logits),
     "gte": Model(2002, "bert", lambda vocab: tf.GteModel(tf.GteConfig(
         vocab_size=vocab, type_vocab_size=1, pad_token_id=0,
         **small(rope_parameters={"rope_type": "default", "rope_theta": 20000.0}))), pooling="cls"),
