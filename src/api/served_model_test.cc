@@ -1,10 +1,17 @@
 #include "api/served_model.h"
 
 #include <gtest/gtest.h>
+#include <simdjson.h>
 
+#include <cmath>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include "service/embedding_format.h"
 
 namespace pergola::api {
 namespace {
@@ -44,6 +51,38 @@ TEST(ServedModelTest, AllOutputsOfATextAreComputedInOnePass) {
   const OutputSet two = {OutputKind::kEmbedding, OutputKind::kSparse};
   ASSERT_TRUE((*served)->scheduler().RunBlocking(Ask(other, two)).ok());
   EXPECT_EQ(Counter(**served, "pergola_batch_tokens_total"), 8);
+}
+
+// pplx-embed's own int8, by the reference library. Where 127 tanh(x) lies on a half, f32 rounding
+// may take the other side.
+TEST(ServedModelTest, Int8OfPplxEmbedIsTheReferences) {
+  const std::string path = std::string(PERGOLA_TEST_DATA) + "/golden/tiny/qwen3-bidir";
+  const auto served = ServedModel::Open("pplx", path, {});
+  ASSERT_TRUE(served.ok()) << served.status().ToString();
+  EXPECT_EQ((*served)->info().int8_rule, service::Int8Rule::kTanh);
+  std::ifstream file(path + "/golden.i8", std::ios::binary);
+  const std::vector<char> expected{std::istreambuf_iterator<char>(file), {}};
+  const auto width = static_cast<size_t>((*served)->info().width(OutputKind::kEmbedding));
+  simdjson::dom::parser parser;
+  size_t index = 0;
+  for (const simdjson::dom::element ids : parser.load(path + "/golden.json")["ids"].get_array()) {
+    Sequence text;
+    for (const int64_t id : ids.get_array()) text.ids.push_back(static_cast<int32_t>(id));
+    const auto output =
+        (*served)->scheduler().RunBlocking(Ask(std::move(text), {OutputKind::kEmbedding}));
+    ASSERT_TRUE(output.ok()) << output.status().ToString();
+    const std::vector<float>& row = (*output->sequences[0])[OutputKind::kEmbedding].values;
+    std::vector<int8_t> quantised(width);
+    service::FormatInt8(row, service::Int8Rule::kTanh, quantised);
+    ASSERT_LE(index + width, expected.size());
+    for (size_t col = 0; col < width; ++col, ++index) {
+      const double value = 127 * std::tanh(static_cast<double>(row[col]));
+      const bool on_a_half = std::abs(std::abs(value - std::trunc(value)) - 0.5) < 1e-2;
+      EXPECT_LE(std::abs(quantised[col] - static_cast<int8_t>(expected[index])), on_a_half ? 1 : 0)
+          << "value " << index << ": " << value;
+    }
+  }
+  EXPECT_EQ(index, expected.size());
 }
 
 }  // namespace
