@@ -16,8 +16,12 @@ constexpr int kRotatedVecs = static_cast<int>(kRotatedBlock) / kLanes;
 // One stage within a vector: lane l becomes its sum with lane l ^ kStride, or their difference.
 template <int kStride>
 inline VecF RotateLanes(VecF value) {
+  constexpr int s = kStride;
+  // By constants: most strides then take instructions that are quicker than SelectLanes.
+  const VecF partner =
+      __builtin_shufflevector(value, value, 0 ^ s, 1 ^ s, 2 ^ s, 3 ^ s, 4 ^ s, 5 ^ s, 6 ^ s, 7 ^ s,
+                              8 ^ s, 9 ^ s, 10 ^ s, 11 ^ s, 12 ^ s, 13 ^ s, 14 ^ s, 15 ^ s);
   const VecI lane = Iota();
-  const VecF partner = SelectLanes(value, lane ^ kStride);
   const VecF sign = (lane & kStride) != 0 ? Set(-1.0f) : Set(1.0f);
   return MulAdd(value, sign, partner);
 }
@@ -40,18 +44,75 @@ inline void RotateVectors(VecF (&values)[kRotatedVecs]) {
   }
 }
 
+constexpr int kScaledVecs = static_cast<int>(kScaledBlock) / kLanes;
+constexpr int kRotatedScales = kRotatedVecs / kScaledVecs;
+static_assert(kLanes == 16 && kScaledVecs == 2 && kRotatedScales == 4);
+
+// Lanes 4b to 4b + 3: all lanes of by_block[b], combined. Four reductions at the price of one.
+template <class Vec, class Combine>
+inline Vec ReduceFour(const Vec (&by_block)[kRotatedScales], Combine combine) {
+  const auto halves = [&](Vec a, Vec b) {
+    return combine(
+        __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
+        __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30,
+                                31));
+  };
+  const Vec first = halves(by_block[0], by_block[1]), last = halves(by_block[2], by_block[3]);
+  Vec all = combine(__builtin_shufflevector(first, last, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19,
+                                            24, 25, 26, 27),
+                    __builtin_shufflevector(first, last, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23,
+                                            28, 29, 30, 31));
+  all = combine(
+      all, __builtin_shufflevector(all, all, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+  return combine(
+      all, __builtin_shufflevector(all, all, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
+}
+
+// As QuantiseBlock, of the four blocks of what is rotated at a time.
+inline void QuantiseFourBlocks(const VecF (&values)[kRotatedVecs], int8_t* q, float* scales,
+                               int32_t* starts) {
+  typedef int8_t Narrow __attribute__((vector_size(kLanes)));
+  VecF largest[kRotatedScales];
+#pragma GCC unroll 4
+  for (int block = 0; block < kRotatedScales; ++block) {
+    largest[block] = Max(Abs(values[2 * block]), Abs(values[2 * block + 1]));
+  }
+  const VecF magnitude = ReduceFour(largest, [](VecF a, VecF b) { return Max(a, b); });
+  const VecI zero = magnitude < kLeastMagnitude;
+  const VecF scale = zero ? VecF{} : magnitude / 127.0f;
+  const VecF inverse = zero ? VecF{} : 127.0f / magnitude;
+  const VecF magic = Set(12582912.0f);
+  VecI total[kRotatedScales];
+#pragma GCC unroll 4
+  for (int block = 0; block < kRotatedScales; ++block) {
+    const VecF of_block = SelectLanes(inverse, SetInt(4 * block));
+    total[block] = VecI{};
+#pragma GCC unroll 2
+    for (int vec = kScaledVecs * block; vec < kScaledVecs * (block + 1); ++vec) {
+      const VecI rounded = Bits(values[vec] * of_block + magic) - Bits(magic);
+      total[block] += rounded;
+      const Narrow narrow = __builtin_convertvector(rounded, Narrow);
+      __builtin_memcpy(q + vec * kLanes, &narrow, sizeof(narrow));
+    }
+  }
+  const VecI sums = ReduceFour(total, [](VecI a, VecI b) { return a + b; });
+  const VecI start = -128 * sums;
+  const auto four_scales = __builtin_shufflevector(scale, scale, 0, 4, 8, 12);
+  const auto four_starts = __builtin_shufflevector(start, start, 0, 4, 8, 12);
+  __builtin_memcpy(scales, &four_scales, sizeof(four_scales));
+  __builtin_memcpy(starts, &four_starts, sizeof(four_starts));
+}
+
 // As QuantiseBlocks, of values that are rotated 128 at a time.
 void QuantiseRotated(const float* x, int64_t count, int8_t* q,
                      pergola::kernels::cpu::BlockScales scales) {
   for (int64_t begin = 0; begin < count; begin += kRotatedBlock) {
     VecF values[kRotatedVecs];
+#pragma GCC unroll 8
     for (int i = 0; i < kRotatedVecs; ++i) values[i] = Load(x + begin + i * kLanes);
     RotateVectors(values);
-    constexpr int kVecs = static_cast<int>(kScaledBlock) / kLanes;
-    for (int first = 0; first < kRotatedVecs; first += kVecs) {
-      const int64_t at = begin + first * kLanes;
-      QuantiseBlock<kVecs>(values + first, q + at, scales, at / kScaledBlock, -128);
-    }
+    const int64_t block = begin / kScaledBlock;
+    QuantiseFourBlocks(values, q + begin, scales.scale + block, scales.start + block);
   }
 }
 
