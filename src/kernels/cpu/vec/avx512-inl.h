@@ -50,6 +50,15 @@ inline VecF LoadBF16(const uint16_t* source) {
   return _mm512_permutexvar_ps(reinterpret_cast<__m512i>(lanes), value);
 }
 
+// Of a table of 32 values that of each lane's index, of which the lowest 5 bits count.
+inline VecF LookUp(const float* table, VecI index) {
+  return _mm512_permutex2var_ps(_mm512_load_ps(table), reinterpret_cast<__m512i>(index),
+                                _mm512_load_ps(table + 16));
+}
+
+// Whether a comparison holds in any lane.
+inline bool Any(VecI holds) { return _mm512_movepi32_mask(reinterpret_cast<__m512i>(holds)) != 0; }
+
 // The largest lane.
 inline float ReduceMax(VecF value) { return _mm512_reduce_max_ps(value); }
 

@@ -3,6 +3,9 @@
 // driven to a minimax fit in double precision. Not a number stays not a number.
 #pragma once
 
+#if defined(__AVX512F__)
+#include "kernels/cpu/vec/normal_tail-inl.h"
+#endif
 #include "kernels/ops_types.h"
 
 namespace {
@@ -68,8 +71,11 @@ inline VecF GeluTanh(VecF x) {
   return x / (1.0f + Exp(x * factor));
 }
 
+// x Phi(x), given Phi(-|x|).
+inline VecF TimesNormal(VecF x, VecF tail) { return x * (x > 0.0f ? 1.0f - tail : tail); }
+
 // x Phi(x), with Phi(-z) = e^(-z^2/2) t P(t), t = 1 / (1 + 0.42 z / sqrt(2)), for z >= 0.
-inline VecF GeluErf(VecF x) {
+inline VecF GeluErfByExp(VecF x) {
   const VecF t = 1.0f / MulAdd(Abs(x), Set(0.296984848098f), Set(1.0f));
   VecF p = Set(-0.0205686572f);
   p = MulAdd(p, t, Set(0.115352296f));
@@ -81,9 +87,29 @@ inline VecF GeluErf(VecF x) {
   p = MulAdd(p, t, Set(0.109947215f));
   p = MulAdd(p, t, Set(0.118306113f));
   p = MulAdd(p, t, Set(0.11848666f));
-  const VecF tail = ExpOfNegative(x * -0.5f * x) * (p * t);
-  return x * (x > 0.0f ? 1.0f - tail : tail);
+  return TimesNormal(x, ExpOfNegative(x * -0.5f * x) * (p * t));
 }
+
+#if defined(__AVX512F__)
+// x Phi(x), with Phi(-z) in pieces whose coefficients stay in registers: a third of the work. A
+// lane so far out that the pieces lose its result's digits takes the formula above.
+inline VecF GeluErf(VecF x) {
+  const VecF magic = Set(12582912.0f);
+  const VecF z = Min(Set(kLargestNormalTail), Abs(x));  // not a number stays
+  const VecF nearest = MulAdd(z, Set(kNormalTailPieces), magic);
+  const VecI piece = Bits(nearest);  // in the low bits
+  const VecF r = MulAdd(nearest - magic, Set(-1.0f / kNormalTailPieces), z);
+  VecF tail = LookUp(kNormalTail[5], piece);
+#pragma GCC unroll 5
+  for (int power = 4; power >= 0; --power)
+    tail = MulAdd(tail, r, LookUp(kNormalTail[power], piece));
+  const VecF result = TimesNormal(x, tail);
+  const VecI far = x < -kPreciseNormalTail;
+  return Any(far) ? (far ? GeluErfByExp(x) : result) : result;
+}
+#else
+inline VecF GeluErf(VecF x) { return GeluErfByExp(x); }
+#endif
 
 template <Epilogue kEpilogue>
 inline VecF Activate(VecF sum) {
