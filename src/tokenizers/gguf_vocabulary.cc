@@ -122,33 +122,88 @@ struct ScoredMerge {
   TokenId right;
 };
 
+// Pieces and the places to cut them, looked up a block at a time so that the look-ups wait for
+// memory together.
+class MergeSearch {
+ public:
+  MergeSearch(const Vocabulary& vocabulary, const std::vector<float>& scores)
+      : vocabulary_(vocabulary), scores_(scores) {}
+
+  // Longer left halves first, as merges are ordered.
+  void AddPiece(TokenId id) {
+    const std::string_view piece = vocabulary_.Token(id);
+    size_t cut = piece.size();
+    for (uint32_t right_chars = 1; cut > 0; ++right_chars) {
+      do {
+        --cut;
+      } while (cut > 0 && IsUtf8Continuation(piece[cut]));
+      if (cut == 0) return;
+      const Cut& added = cuts_.emplace_back(
+          Cut{id, cut, right_chars, HashBytes(piece.substr(0, cut)), HashBytes(piece.substr(cut))});
+      vocabulary_.PrefetchSlot(added.left_hash);
+      vocabulary_.PrefetchSlot(added.right_hash);
+      if (cuts_.size() == kBlock) LookUp();
+    }
+  }
+
+  // In the order in which they apply.
+  std::vector<ScoredMerge> Take() {
+    LookUp();
+    const auto before = [](const ScoredMerge& a, const ScoredMerge& b) {
+      if (a.score != b.score) return a.score > b.score;
+      if (a.left_chars != b.left_chars) return a.left_chars > b.left_chars;
+      if (a.right_chars != b.right_chars) return a.right_chars > b.right_chars;
+      return a.merged < b.merged;
+    };
+    // Most files are all but sorted, which std::sort takes badly.
+    std::stable_sort(merges_.begin(), merges_.end(), before);
+    return std::move(merges_);
+  }
+
+ private:
+  static constexpr size_t kBlock = 32;
+  struct Cut {
+    TokenId id;
+    size_t place;  // in bytes
+    uint32_t right_chars;
+    uint64_t left_hash;
+    uint64_t right_hash;
+  };
+
+  void LookUp() {
+    for (const Cut& cut : cuts_) {
+      vocabulary_.PrefetchToken(cut.left_hash);
+      vocabulary_.PrefetchToken(cut.right_hash);
+    }
+    for (const Cut& cut : cuts_) {
+      const std::string_view piece = vocabulary_.Token(cut.id);
+      const TokenId left = vocabulary_.Find(piece.substr(0, cut.place), cut.left_hash);
+      if (left < 0) continue;
+      const TokenId right = vocabulary_.Find(piece.substr(cut.place), cut.right_hash);
+      if (right < 0) continue;
+      const auto left_chars = static_cast<uint32_t>(
+          std::count_if(piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(cut.place),
+                        [](char c) { return !IsUtf8Continuation(c); }));
+      merges_.push_back(
+          {scores_[static_cast<size_t>(cut.id)], left_chars, cut.right_chars, cut.id, left, right});
+    }
+    cuts_.clear();
+  }
+
+  const Vocabulary& vocabulary_;
+  const std::vector<float>& scores_;
+  std::vector<Cut> cuts_;
+  std::vector<ScoredMerge> merges_;
+};
+
 // Every split of every piece into two pieces.
 std::vector<ScoredMerge> FindMerges(const Vocabulary& vocabulary,
                                     const std::vector<float>& scores) {
-  std::vector<ScoredMerge> merges;
+  MergeSearch search(vocabulary, scores);
   for (size_t id = 0; id < vocabulary.id_limit(); ++id) {
-    const std::string_view piece = vocabulary.Token(static_cast<TokenId>(id));
-    const auto num_chars = static_cast<uint32_t>(
-        std::count_if(piece.begin(), piece.end(), [](char c) { return !IsUtf8Continuation(c); }));
-    uint32_t chars = 0;
-    for (size_t cut = 0; cut < piece.size(); ++chars) {
-      cut += Utf8Length(piece[cut]);
-      if (cut >= piece.size()) break;
-      const TokenId left = vocabulary.Find(piece.substr(0, cut));
-      if (left < 0) continue;
-      const TokenId right = vocabulary.Find(piece.substr(cut));
-      if (right < 0) continue;
-      merges.push_back(
-          {scores[id], chars + 1, num_chars - chars - 1, static_cast<TokenId>(id), left, right});
-    }
+    search.AddPiece(static_cast<TokenId>(id));
   }
-  std::sort(merges.begin(), merges.end(), [](const ScoredMerge& a, const ScoredMerge& b) {
-    if (a.score != b.score) return a.score > b.score;
-    if (a.left_chars != b.left_chars) return a.left_chars > b.left_chars;
-    if (a.right_chars != b.right_chars) return a.right_chars > b.right_chars;
-    return a.merged < b.merged;
-  });
-  return merges;
+  return search.Take();
 }
 
 Result<std::unique_ptr<TokenModel>> MakeScoredBpe(const std::vector<std::string>& pieces,
