@@ -2,6 +2,7 @@
 // who is to be closed, how other threads reach them. Made by http_server.cc; not for others.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -9,6 +10,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_set>
 
@@ -126,6 +128,9 @@ class ConnectionSet : public std::enable_shared_from_this<ConnectionSet> {
   IdlePlace EnterIdle(ManagedConnection* connection);
   void LeaveIdle(IdlePlace place);
 
+  // Where a connection reads to when bytes are there: what it keeps of them it copies.
+  std::span<char> read_area() { return read_area_; }
+
   const std::shared_ptr<ServerShared>& server() const { return server_; }
   boost::asio::io_context& io() { return io_; }
 
@@ -137,6 +142,7 @@ class ConnectionSet : public std::enable_shared_from_this<ConnectionSet> {
   std::list<ManagedConnection*> idle_;          // longest waiting first
   std::atomic<int64_t> idle_count_ = 0;
   bool all_closed_ = false;
+  std::array<char, 8 * 1024> read_area_;
 };
 
 }  // namespace pergola::gateway

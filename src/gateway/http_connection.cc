@@ -79,6 +79,8 @@ class HttpConnection : public ManagedConnection,
   std::string_view unread() const { return std::string_view(input_).substr(input_begin_); }
   void Consume(size_t bytes);
   void StartRead(size_t bytes);
+  void ReadSome(size_t bytes);
+  void Received(std::string_view bytes);  // none: the peer sends no more
   void BecomeBusy();
   void BecomeQuiet();
   void EnterIdle();  // quiet, and in the line of those that may be closed for new ones
@@ -186,17 +188,31 @@ void HttpConnection::StartRead(size_t bytes) {
     input_begin_ = 0;
   }
   reading_ = true;
+  if (bytes != kHeadReadBytes || !unread().empty()) return ReadSome(bytes);
+  // Most connections rest most of the time: ten thousand of them should not hold 80 MB for it.
+  read_area_ = std::string();
+  stream_->AwaitReadable([self = shared_from_this(), bytes](bool ok, size_t) {
+    if (!ok || self->closed_) return self->Received({});
+    const std::span<char> area = self->set_->read_area();
+    const std::optional<size_t> received = self->stream_->ReadNow(area);
+    if (!received) return self->ReadSome(bytes);
+    self->Received({area.data(), *received});
+  });
+}
+
+void HttpConnection::ReadSome(size_t bytes) {
   if (read_area_.size() != bytes) read_area_ = std::string(bytes, '\0');
   stream_->ReadSome(read_area_, [self = shared_from_this()](bool ok, size_t received) {
-    self->reading_ = false;
-    if (ok) {
-      self->input_.append(self->read_area_, 0, received);
-      self->received_bytes_ += received;
-    } else {
-      self->ended_ = true;
-    }
-    self->event_.cancel();
+    self->Received({self->read_area_.data(), ok ? received : 0});
   });
+}
+
+void HttpConnection::Received(std::string_view bytes) {
+  reading_ = false;
+  input_.append(bytes);
+  received_bytes_ += bytes.size();
+  ended_ = bytes.empty();
+  event_.cancel();
 }
 
 void HttpConnection::BecomeBusy() {

@@ -49,6 +49,16 @@ class PlainStream : public HttpStream {
   void Handshake(Done done) override {
     asio::post(socket_.get_executor(), [done = std::move(done)] { done(true, 0); });
   }
+  void AwaitReadable(Done done) override {
+    socket_.async_wait(Socket::wait_read,
+                       [done = std::move(done)](const error_code& code) { done(!code, 0); });
+  }
+  std::optional<size_t> ReadNow(std::span<char> into) override {
+    error_code code;
+    const size_t bytes = socket_.read_some(asio::buffer(into.data(), into.size()), code);
+    if (code == asio::error::would_block) return std::nullopt;
+    return code ? 0 : bytes;
+  }
   void ReadSome(std::span<char> into, Done done) override {
     socket_.async_read_some(asio::buffer(into.data(), into.size()), Calling(std::move(done)));
   }
@@ -102,6 +112,11 @@ class TlsStream : public HttpStream {
         asio::ssl::stream_base::server,
         [state = state_, done = std::move(done)](const error_code& code) { done(!code, 0); });
   }
+  // OpenSSL may hold bytes that the socket has no more.
+  void AwaitReadable(Done done) override {
+    asio::post(state_->stream.get_executor(), [done = std::move(done)] { done(true, 0); });
+  }
+  std::optional<size_t> ReadNow(std::span<char>) override { return std::nullopt; }
   void ReadSome(std::span<char> into, Done done) override {
     state_->stream.async_read_some(asio::buffer(into.data(), into.size()),
                                    Keeping(std::move(done)));

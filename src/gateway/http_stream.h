@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,6 +48,12 @@ class HttpStream {
   using Done = std::function<void(bool ok, size_t bytes)>;
 
   virtual void Handshake(Done done) = 0;  // at once for plain sockets
+  // Until a read would find something, or the end of the stream, without an area to read into. May
+  // call back though there is nothing yet.
+  virtual void AwaitReadable(Done done) = 0;
+  // Reads some of what is there, at once; 0: the end of the stream, or an error. Nullopt: nothing
+  // is there, or ReadSome must find out.
+  virtual std::optional<size_t> ReadNow(std::span<char> into) = 0;
   // `into` must stay valid until `done`.
   virtual void ReadSome(std::span<char> into, Done done) = 0;
   // Whether the system holds bytes of the peer that no read has taken yet.
