@@ -48,6 +48,28 @@ std::vector<size_t> ChooseBatch(std::span<const WaitingSequence> queue,
   return batch;
 }
 
+std::vector<size_t> ChooseExpress(std::span<const WaitingSequence> queue,
+                                  std::span<const size_t> batch, const BatchingOptions& options) {
+  const int64_t short_tokens = options.step_tokens / 16;
+  int64_t left = options.step_tokens / 8;
+  std::vector<size_t> express;
+  if (options.lookahead == 0 || batch.size() == queue.size()) return express;
+  const auto looked_at = static_cast<size_t>(options.lookahead) + batch.size();
+  std::vector<bool> taken(std::min(queue.size(), looked_at));
+  for (const size_t index : batch) {
+    if (index < taken.size()) taken[index] = true;
+  }
+  for (size_t index = 0; index < taken.size(); ++index) {
+    const WaitingSequence& each = queue[index];
+    if (taken[index] || each.priority != Priority::kOnline) continue;
+    if (each.tokens > short_tokens || each.tokens > left) continue;
+    if (static_cast<int64_t>(express.size()) >= options.max_sequences) break;
+    express.push_back(index);
+    left -= each.tokens;
+  }
+  return express;
+}
+
 service::Clock::time_point CollectUntil(const WaitingSum& waiting, const LastStep& last,
                                         const BatchingOptions& options) {
   constexpr service::Clock::time_point kAtOnce = service::Clock::time_point::min();

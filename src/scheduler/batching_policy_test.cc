@@ -52,6 +52,62 @@ TEST(BatchingPolicyTest, OnlineGoesBeforeBulkUntilBulkHasWaitedTooLong) {
   EXPECT_EQ(ChooseBatch(queue, kStart + milliseconds(2001), Budget(10)), (Batch{0, 2}));
 }
 
+TEST(BatchingPolicyTest, ShortOnesThatALongHeadLeavesOutRunFirst) {
+  const std::vector<WaitingSequence> queue = {Online(64, 0), Online(64, 1), Online(4, 2),
+                                              Online(1, 3),  Bulk(1, 4),    Online(4, 5)};
+  const BatchingOptions options = Budget(64);
+  const Batch regular = ChooseBatch(queue, kStart, options);
+  ASSERT_EQ(regular, (Batch{0}));
+  // 8 tokens are an eighth: 4 + 1, and the next 4 would be too many.
+  EXPECT_EQ(ChooseExpress(queue, regular, options), (Batch{2, 3}));
+  // Strict order, nothing left out, nothing that is short.
+  EXPECT_TRUE(ChooseExpress(queue, regular, Budget(64, 0)).empty());
+  const std::vector<WaitingSequence> fits = {Online(60, 0), Online(4, 1)};
+  EXPECT_TRUE(ChooseExpress(fits, ChooseBatch(fits, kStart, options), options).empty());
+  const std::vector<WaitingSequence> long_ones = {Online(64, 0), Online(5, 1)};
+  EXPECT_TRUE(ChooseExpress(long_ones, Batch{0}, options).empty());
+}
+
+// A queue that is always full of sequences as long as a step, and short ones that drop in: these
+// wait for one step that they are not in, and a head for one express step.
+TEST(BatchingPolicyTest, RandomSearchFindsNoShortOneThatWaitsForMoreThanAStep) {
+  std::mt19937_64 random(31);
+  for (int trial = 0; trial < 200; ++trial) {
+    const BatchingOptions options = Budget(64);
+    struct Waits {
+      WaitingSequence sequence;
+      int steps = 0;  // chosen without it
+    };
+    std::vector<Waits> queue;
+    bool was_express = false;
+    for (int step = 0; step < 200; ++step) {
+      while (queue.size() < 8) queue.push_back({Online(64, step)});
+      if (random() % 2 == 0)
+        queue.push_back({Online(static_cast<int64_t>(1 + random() % 4), step)});
+      std::vector<WaitingSequence> waiting;
+      for (const Waits& each : queue) waiting.push_back(each.sequence);
+      Batch batch = ChooseBatch(waiting, kStart, options);
+      const size_t head = batch[0];
+      Batch express;
+      if (!was_express) express = ChooseExpress(waiting, batch, options);
+      was_express = !express.empty();
+      if (was_express) batch = express;
+      int64_t tokens = 0;
+      for (const size_t index : batch) tokens += waiting[index].tokens;
+      ASSERT_LE(tokens, options.step_tokens);
+      ASSERT_TRUE(was_express || batch[0] == head);
+      for (size_t position = batch.size(); position-- > 0;) {
+        queue.erase(queue.begin() + static_cast<int64_t>(batch[position]));
+      }
+      for (Waits& each : queue) {
+        ++each.steps;
+        ASSERT_TRUE(each.sequence.tokens > 4 || each.steps <= 1) << "trial " << trial;
+        ASSERT_LE(each.steps, 2 * 9) << "trial " << trial;
+      }
+    }
+  }
+}
+
 TEST(BatchingPolicyTest, OnlyAStepThatWasSharedMakesTheNextOneWait) {
   const BatchingOptions options = Budget(100);
   const LastStep alone{1, kStart, milliseconds(20)};

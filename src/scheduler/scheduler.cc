@@ -317,10 +317,13 @@ std::vector<Scheduler::WorkPtr> Scheduler::TakeBatch(Clock::time_point now) {
   for (const WorkPtr& work : queue_) {
     waiting.push_back({work->tokens(), work->priority, work->arrived});
   }
+  std::vector<size_t> chosen = ChooseBatch(waiting, now, options_.batching);
+  std::vector<size_t> express;
+  if (!last_step_.express) express = ChooseExpress(waiting, chosen, options_.batching);
+  last_step_.express = !express.empty();
+  if (last_step_.express) chosen.swap(express);
   std::vector<WorkPtr> batch;
-  for (const size_t index : ChooseBatch(waiting, now, options_.batching)) {
-    batch.push_back(std::move(queue_[index]));
-  }
+  for (const size_t index : chosen) batch.push_back(std::move(queue_[index]));
   std::erase(queue_, nullptr);
   for (const WorkPtr& work : batch) {
     work->running = true;
@@ -360,7 +363,9 @@ void Scheduler::RunOneBatch(std::unique_lock<std::mutex>& lock) {
     const auto inference_time = Clock::now() - start;
     lock.lock();
     engine_busy_ = false;
-    last_step_ = {batch.size(), start + inference_time, inference_time};
+    last_step_.sequences = batch.size();
+    last_step_.end = start + inference_time;
+    last_step_.length = inference_time;
     busy_seconds_ += std::chrono::duration<double>(inference_time).count();
     Complete(batch, outputs, inference_time, &finished);
   }
