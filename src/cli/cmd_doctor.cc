@@ -15,6 +15,8 @@
 #include "core/cpu_features.h"
 #include "core/json_text.h"
 #include "core/process_memory.h"
+#include "engine/local_runner.h"
+#include "engine/step_speed.h"
 #include "hub/hub_config.h"
 #include "kernels/select.h"
 #include "service/embedding_format.h"
@@ -143,6 +145,28 @@ Status SelfTest(const api::ServedModel& served, std::vector<Fact>* facts) {
   return OkStatus();
 }
 
+// The budget of a scheduler's step, and how fast batches of other sizes are.
+Status MeasureStepFacts(const api::ServedModel& served, std::vector<Fact>* facts) {
+  engine::LocalRunner runner(served.model());
+  const service::ModelInfo& info = served.info();
+  PERGOLA_ASSIGN_OR_RETURN(const std::vector<engine::StepSpeed> speeds,
+                           engine::MeasureSteps(runner, info.vocab_size, info.max_tokens));
+  facts->push_back(NumberFact("step_tokens", runner.step_tokens()));
+  facts->push_back(NumberFact("step_tokens_95", engine::SmallestStep(speeds)));
+  Fact fact{"step_speeds", "", "["};
+  for (const engine::StepSpeed& speed : speeds) {
+    const std::string tokens = std::to_string(speed.tokens);
+    const std::string per_second = std::to_string(static_cast<int64_t>(speed.tokens_per_s));
+    fact.text +=
+        (fact.text.empty() ? "tokens/s of batches of " : ", ") + tokens + ": " + per_second;
+    fact.json += (fact.json.size() > 1 ? ",{\"tokens\":" : "{\"tokens\":") + tokens +
+                 ",\"tokens_per_s\":" + per_second + "}";
+  }
+  fact.json += "]";
+  facts->push_back(fact);
+  return OkStatus();
+}
+
 Status ExamineModel(const DoctorFlags& flags, std::vector<Fact>* facts) {
   hub::HubConfig hub = hub::HubConfig::FromEnvironment();
   hub.offline |= flags.offline;
@@ -156,7 +180,10 @@ Status ExamineModel(const DoctorFlags& flags, std::vector<Fact>* facts) {
   PERGOLA_ASSIGN_OR_RETURN(const std::unique_ptr<api::ServedModel> served,
                            api::ServedModel::Open(location->id, location->path.string(), options));
   AddModelFacts(*served, facts);
-  const Status status = SelfTest(*served, facts);
+  Status status = SelfTest(*served, facts);
+  if (status.ok() && served->info().has(OutputKind::kEmbedding)) {
+    status = MeasureStepFacts(*served, facts);
+  }
   facts->push_back(BytesFact("peak_resident", ReadMemoryUse().peak_resident_bytes));
   return status;
 }
@@ -194,8 +221,12 @@ void AddDoctor(CLI::App& app, Run* run) {
   CLI::App* command =
       app.add_subcommand("doctor", "Tell what this machine and a model can do, and test them");
   command->footer(
-      "With --model: facts of the model, memory, and a self-test that compares a vector with the\n"
-      "reference library's. Exits 1 if the self-test fails.\n"
+      "With --model: facts of the model, memory, a self-test that compares a vector with the\n"
+      "reference library's, and the speed of batches: step_tokens is what a server fills a batch "
+      "up\n"
+      "to (--step-tokens), step_tokens_95 the fewest that reach 95 % of the best speed here. Exits "
+      "1\n"
+      "if the self-test fails.\n"
       "  pergola doctor --model all-MiniLM-L6-v2");
   auto flags = std::make_shared<DoctorFlags>();
   command->add_option("-m,--model", flags->model, "Registry name, hub id, directory or .gguf file");

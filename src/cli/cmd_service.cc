@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/command_line.h"
+#include "cli/config_file.h"
 #include "cli/service_unit.h"
 #include "cli/status_exit.h"
 
@@ -36,6 +37,10 @@ int RunService(ServiceFlags flags) {
     std::error_code error;
     flags.unit.binary = std::filesystem::read_symlink("/proc/self/exe", error).string();
     if (error) return Fail(InternalError("cannot find this program: " + error.message()));
+  }
+  if (const std::string config = ArgumentOf(flags.unit.arguments, "--config"); !config.empty()) {
+    flags.unit.configured_drain_timeout =
+        ConfiguredValue(config, "drain-timeout").value_or(std::string());
   }
   const Result<std::string> text = UnitText(flags.unit);
   if (!text.ok()) return Fail(text.status());

@@ -45,6 +45,19 @@ void ApplyConfigFile(CLI::App& command, const std::string& path) {
   }
 }
 
+std::optional<std::string> ConfiguredValue(const std::string& path, const std::string& name) {
+  try {
+    for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_file(path)) {
+      if (item.parents.empty() && item.name == name && item.inputs.size() == 1) {
+        return item.inputs[0];
+      }
+    }
+  } catch (const CLI::Error&) {
+    // Whoever serves with it says what is wrong.
+  }
+  return std::nullopt;
+}
+
 GivenOptions ReadGivenOptions(const CLI::App& command) {
   GivenOptions given;
   for (const CLI::Option* option : command.get_options()) {

@@ -3,6 +3,7 @@
 // CLI11 reads configuration files for the whole program only, not for a subcommand, so this does.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,10 @@ namespace pergola::cli {
 // CLI::FileError when there is no such file and CLI::ConfigError for a key that is unknown or given
 // twice, a section, or a value that the option refuses.
 void ApplyConfigFile(CLI::App& command, const std::string& path);
+
+// What the file gives for one option, before any check; nullopt: nothing, or there is no file that
+// can be read as TOML.
+std::optional<std::string> ConfiguredValue(const std::string& path, const std::string& name);
 
 // Names and values of the options that have some: before ApplyConfigFile, those of the command line
 // and the environment.

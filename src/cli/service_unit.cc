@@ -40,18 +40,14 @@ std::string_view Description(const std::string& command) {
   return "Pergola embedding server (HTTP)";
 }
 
-// How long systemd waits before it kills: the time of --drain-timeout, as far as it stands among
-// the arguments, and some for the rest of the way out.
-int64_t StopSeconds(const std::vector<std::string>& arguments) {
-  constexpr std::string_view kFlag = "--drain-timeout";
+// How long systemd waits before it kills: the time of --drain-timeout, from the arguments or else
+// the configuration file, and some for the rest of the way out.
+int64_t StopSeconds(const ServiceUnit& unit) {
   constexpr int64_t kRest = 15;
   double drain = 30;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& word = arguments[i];
-    if (!word.starts_with(kFlag)) continue;
-    const bool apart = word.size() == kFlag.size();
-    if (apart && i + 1 == arguments.size()) continue;
-    const std::string value = apart ? arguments[i + 1] : word.substr(kFlag.size() + 1);
+  for (const std::string& value :
+       {unit.configured_drain_timeout, ArgumentOf(unit.arguments, "--drain-timeout")}) {
+    if (value.empty()) continue;
     const double given = std::strtod(value.c_str(), nullptr);
     if (given >= 0 && given <= 1e6) drain = given;  // else the command refuses it
   }
@@ -64,6 +60,16 @@ bool IsPlain(char c) {
 }
 
 }  // namespace
+
+std::string ArgumentOf(const std::vector<std::string>& arguments, std::string_view name) {
+  std::string found;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word == name && i + 1 < arguments.size()) found = arguments[i + 1];
+    if (word.starts_with(std::string(name) + "=")) found = word.substr(name.size() + 1);
+  }
+  return found;
+}
 
 std::string QuotedForSystemd(std::string_view word) {
   bool plain = !word.empty();
@@ -100,7 +106,7 @@ Result<std::string> UnitText(const ServiceUnit& unit) {
           "RestartPreventExitStatus=2\n"
           "# Above --drain-timeout: raise it with a longer one in the configuration file.\n"
           "TimeoutStopSec=" +
-          std::to_string(StopSeconds(unit.arguments)) +
+          std::to_string(StopSeconds(unit)) +
           "\n"
           "LimitNOFILE=65536\n"
           "NoNewPrivileges=yes\n"

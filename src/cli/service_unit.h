@@ -14,6 +14,8 @@ struct ServiceUnit {
   std::string command = "serve";       // or "server", "gateway"
   std::string binary;                  // absolute path
   std::vector<std::string> arguments;  // after the command
+  // What the file of --config says of --drain-timeout, when it is there to be read; empty: nothing.
+  std::string configured_drain_timeout = {};
   // For systemd --user: runs as whoever it belongs to. Else for the system: as a user that systemd
   // makes, which sees the file system read-only and keeps models in /var/lib/pergola.
   bool of_user = false;
@@ -21,6 +23,8 @@ struct ServiceUnit {
 
 // "pergola-serve.service".
 std::string UnitFileName(const ServiceUnit& unit);
+// The last of the arguments with that name, "--name value" or "--name=value"; empty: none.
+std::string ArgumentOf(const std::vector<std::string>& arguments, std::string_view name);
 // INVALID_ARGUMENT: a line break or a NUL in a word, or a binary that is not an absolute path.
 Result<std::string> UnitText(const ServiceUnit& unit);
 

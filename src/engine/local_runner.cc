@@ -39,8 +39,9 @@ class HostOutputs : public Outputs {
 
 LocalRunner::LocalRunner(const Model& model) : model_(model) {}
 
-// Enough rows for the matrix kernels to reach their rate on every core; measured by
-// bench/step_tokens.py and kept in docs/perf_log.md.
+// Enough rows for the matrix kernels to reach their rate on every core, with some to spare for
+// machines with more: `pergola doctor` measures how few would do (step_speed.h), docs/perf_log.md
+// has what it found.
 int64_t LocalRunner::step_tokens() const { return 512; }
 
 Status LocalRunner::Check(const SequenceInput& input, size_t index) const {

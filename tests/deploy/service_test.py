@@ -35,6 +35,15 @@ class ServiceTest(unittest.TestCase):
             self.assertEqual((said.returncode, said.stderr), (0, ""))
             self.assertEqual(said.stdout, (DEPLOY / "systemd" / f"pergola-{command}.service").read_text())
 
+    def test_systemd_waits_for_what_the_configuration_says(self):
+        config = self.folder / "serve.toml"
+        config.write_text("port = 1\ndrain-timeout = 90\n")
+        for arguments, seconds in (([f"--config={config}"], 105), (["--config", config, "--drain-timeout", "10"], 25),
+                                   (["--config", self.folder / "missing.toml"], 45)):
+            said = service("serve", "--dry-run", "--", *arguments)
+            self.assertEqual((said.returncode, said.stderr), (0, ""))
+            self.assertIn(f"\nTimeoutStopSec={seconds}\n", said.stdout)
+
     def test_systemd_reads_the_units(self):
         if shutil.which("systemd-analyze") is None:
             self.skipTest("no systemd-analyze")
