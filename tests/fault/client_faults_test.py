@@ -134,21 +134,22 @@ class ClientFaultsTest(unittest.TestCase):
             self.assertLess(after_last, after_first + 32, f"MiB resident: {resident}")
 
     def test_nothing_is_computed_for_a_thousand_who_hung_up(self):
-        tested = self.start(1, server=("--max-queued-tokens", 1 << 24), gateway=("--max-promised-mib", 4096))
+        tested = self.start(1, server=("--max-queued-tokens", 1 << 24), gateway=("--request-timeout", 5 * tier.WAIT))
         server, tokens = tested.servers[0], []
 
         def bulk(number):  # work that the thousand wait behind
             connection = tier.connect(tested.gateway.url)
-            body = json.dumps({"model": "m", "input": [f"{number} {index} " + "the " * 50 for index in range(2048)]})
+            connection.timeout = 5 * tier.WAIT
+            body = json.dumps({"model": "m", "input": [f"{number} {index} " + "the " * 28 for index in range(2048)]})
             connection.request("POST", "/v1/embeddings", body, {"Content-Type": "application/json"})
             tokens.append(json.loads(connection.getresponse().read())["usage"]["total_tokens"])
             connection.close()
 
         before = self.server_metric(server, "pergola_batch_tokens_total")
-        lists = [threading.Thread(target=bulk, args=(number,)) for number in range(8)]
+        lists = [threading.Thread(target=bulk, args=(number,)) for number in range(6)]
         for each in lists:
             each.start()
-        tier.wait_until(lambda: self.server_metric(server, "pergola_queue_sequences") > 12_000, "work to wait behind")
+        tier.wait_until(lambda: self.server_metric(server, "pergola_queue_sequences") > 8000, "work to wait behind")
         waiting = []
         for number in range(1000):
             connection = socket.create_connection(("127.0.0.1", tested.gateway.port), timeout=tier.WAIT)
