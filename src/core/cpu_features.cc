@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <thread>
+
+#include "core/cpu_quota.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -112,46 +110,6 @@ int AffinityCores() {
   return static_cast<int>(std::thread::hardware_concurrency());
 }
 
-// The CPU quota of one control group in cores; infinity when there is none.
-double GroupQuota(const std::string& folder) {
-  std::string quota;
-  double period = 0;
-  if (std::ifstream v2(folder + "/cpu.max");
-      v2 >> quota >> period && quota != "max" && period > 0) {
-    return std::strtod(quota.c_str(), nullptr) / period;
-  }
-  double v1_quota = 0;
-  std::ifstream quota_file(folder + "/cpu.cfs_quota_us");
-  std::ifstream period_file(folder + "/cpu.cfs_period_us");
-  if (quota_file >> v1_quota && period_file >> period && v1_quota > 0 && period > 0) {
-    return v1_quota / period;
-  }
-  return INFINITY;
-}
-
-// The smallest quota of the process's control group and its ancestors.
-double CpuQuota() {
-  double quota = INFINITY;
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    // "0::/path" (v2) or "4:cpu,cpuacct:/path" (v1)
-    const size_t first = line.find(':');
-    const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    if (!controllers.empty() && controllers.find("cpu") == std::string::npos) continue;
-    const std::string root =
-        controllers.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/" + controllers;
-    std::string path = line.substr(second + 1);
-    while (true) {
-      quota = std::min(quota, GroupQuota(root + (path == "/" ? "" : path)));
-      if (path.empty() || path == "/") break;
-      path.erase(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
-    }
-  }
-  return quota;
-}
-
 }  // namespace
 
 std::vector<std::string_view> KnownCpuFeatures() {
@@ -173,10 +131,8 @@ const std::string& CpuModelName() {
 }
 
 int UsableCores() {
-  const int cores = std::max(1, AffinityCores());
-  const double quota = CpuQuota();
-  if (!(quota < cores)) return cores;
-  return std::max(1, static_cast<int>(std::ceil(quota)));
+  return CoresWithin(std::max(1, AffinityCores()),
+                     ReadCpuQuota("/proc/self/cgroup", "/sys/fs/cgroup"));
 }
 
 #if defined(__x86_64__)

@@ -1,6 +1,7 @@
 #include "core/cpu_features.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <cfenv>
 #include <fstream>
@@ -44,6 +45,20 @@ TEST(CpuFeaturesTest, CoreCountAndNameAreUsable) {
   EXPECT_GE(UsableCores(), 1);
   EXPECT_LE(UsableCores(), static_cast<int>(std::thread::hardware_concurrency()));
   EXPECT_FALSE(CpuModelName().empty());
+}
+
+// What `taskset` sets.
+TEST(CpuFeaturesTest, CoresOutsideTheAffinityMaskAreNotCounted) {
+  cpu_set_t all;
+  if (sched_getaffinity(0, sizeof(all), &all) != 0) GTEST_SKIP() << "no affinity mask";
+  int core = 0;
+  while (!CPU_ISSET(core, &all)) ++core;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  EXPECT_EQ(UsableCores(), 1);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
 TEST(CpuFeaturesTest, DefaultFloatEnvironmentRestoresTheRounding) {
