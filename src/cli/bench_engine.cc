@@ -111,9 +111,9 @@ class EngineBench {
     }
     const auto calls = static_cast<double>(seconds.size());
     cell->tokens_per_s = static_cast<double>(cell->length * cell->batch) * calls / total;
-    const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
-    std::nth_element(seconds.begin(), middle, seconds.end());
-    cell->ms_p50 = *middle * 1e3;
+    std::sort(seconds.begin(), seconds.end());
+    cell->ms_p50 = seconds[seconds.size() / 2] * 1e3;
+    cell->ms_p99 = seconds[seconds.size() * 99 / 100] * 1e3;
     return OkStatus();
   }
 

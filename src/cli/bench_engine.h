@@ -49,6 +49,7 @@ struct EngineBenchCell {
   int threads = 0;
   double tokens_per_s = 0;                  // of all calls
   double ms_p50 = 0;                        // of a call
+  double ms_p99 = 0;                        // of a call
   double cosine = 0;                        // of the first text's vector to the reference kernels'
   std::string numeric_class;                // of the products
   std::vector<std::vector<int32_t>> ids;    // of every text

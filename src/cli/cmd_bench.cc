@@ -95,7 +95,8 @@ void PrintCell(const EngineFlags& flags, const std::string& model, const EngineB
       "{\"model\":" + JsonString(model) + ",\"length\":" + std::to_string(cell.length) +
       ",\"batch\":" + std::to_string(cell.batch) + ",\"threads\":" + std::to_string(cell.threads) +
       ",\"tokens_per_s\":" + Number("%.1f", cell.tokens_per_s) +
-      ",\"ms_p50\":" + Number("%.4f", cell.ms_p50) + ",\"cosine\":" + Number("%.7f", cell.cosine) +
+      ",\"ms_p50\":" + Number("%.4f", cell.ms_p50) + ",\"ms_p99\":" + Number("%.4f", cell.ms_p99) +
+      ",\"cosine\":" + Number("%.7f", cell.cosine) +
       ",\"numeric_class\":" + JsonString(cell.numeric_class);
   if (flags.vectors) {
     json += ",\"texts\":[";

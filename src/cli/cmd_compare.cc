@@ -20,6 +20,8 @@ namespace {
 struct CompareFlags {
   std::string first;
   std::string second;
+  std::string first_weights = "auto";
+  std::string second_weights = "auto";
   std::vector<std::string> files;
   std::string field;
   size_t neighbours = 10;
@@ -98,8 +100,10 @@ Result<int> RunCompare(const CompareFlags& flags) {
   PERGOLA_ASSIGN_OR_RETURN(const std::vector<std::string> texts, ReadTexts(flags));
   EvaluatedModel models[2];
   const std::string* names[2] = {&flags.first, &flags.second};
+  const std::string* weights[2] = {&flags.first_weights, &flags.second_weights};
   for (int which = 0; which < 2; ++which) {
-    PERGOLA_ASSIGN_OR_RETURN(const Engine engine, OpenForEvaluation(*names[which], flags.offline));
+    PERGOLA_ASSIGN_OR_RETURN(const Engine engine,
+                             OpenForEvaluation(*names[which], flags.offline, *weights[which]));
     PERGOLA_ASSIGN_OR_RETURN(models[which], EmbedForEvaluation(engine, texts, ""));
     models[which].description = *names[which] + ": " + models[which].description;
   }
@@ -128,10 +132,18 @@ void AddCompare(CLI::App& app, Run* run) {
       "its nearest neighbours. For formats, precisions or versions of one model; models of other\n"
       "widths are compared by neighbours alone.\n\n"
       "  pergola compare all-MiniLM-L6-v2 minilm-q8_0.gguf --texts texts.jsonl\n"
+      "  pergola compare M M --weights-b int8 --texts t.jsonl\n"
       "  pergola compare a b --texts t.txt --min-cosine 0.999   # exit code 1 if one is below");
   auto flags = std::make_shared<CompareFlags>();
   command->add_option("a", flags->first, "A model: name, hub id, folder or .gguf file")->required();
   command->add_option("b", flags->second, "The other model")->required();
+  const CLI::IsMember types({"auto", "as-is", "f32", "f16", "bf16", "int8", "int4"});
+  command
+      ->add_option("--weights-a", flags->first_weights,
+                   "What the first one's matrices are computed in [auto: as they are]")
+      ->check(types);
+  command->add_option("--weights-b", flags->second_weights, "The same of the other model")
+      ->check(types);
   command->add_option("--texts", flags->files, "Files of texts: lines or JSON lines; - is stdin")
       ->required();
   command->add_option("--field", flags->field, "Member of a JSON line that holds the text");

@@ -12,14 +12,18 @@
 
 namespace pergola::cli {
 
-Result<Engine> OpenForEvaluation(const std::string& model, bool offline) {
+Result<Engine> OpenForEvaluation(const std::string& model, bool offline,
+                                 const std::string& weights) {
   hub::HubConfig hub = hub::HubConfig::FromEnvironment();
   hub.offline |= offline;
   PullDisplay display(model, /*quiet=*/false);
   const Result<ModelLocation> location = ResolveModel(model, hub, display);
   display.Finish();
   if (!location.ok()) return location.status();
-  return Engine::Open(location->path.string(), {.isa = {}, .cache_bytes = 0});
+  EngineOptions options;
+  options.weights = weights;
+  options.cache_bytes = 0;
+  return Engine::Open(location->path.string(), options);
 }
 
 Result<EvaluatedModel> EmbedForEvaluation(const Engine& engine,

@@ -17,8 +17,10 @@ struct EvaluatedModel {
   size_t rows() const { return width == 0 ? 0 : values.size() / static_cast<size_t>(width); }
 };
 
-// `model`: what --model means everywhere. Without a cache: speed is of computing.
-Result<Engine> OpenForEvaluation(const std::string& model, bool offline);
+// `model`, `weights`: what --model and --weights mean everywhere. Without a cache: speed is of
+// computing.
+Result<Engine> OpenForEvaluation(const std::string& model, bool offline,
+                                 const std::string& weights = "auto");
 
 // Texts that are too long are cut. `prompt_name`: empty = the model's default.
 Result<EvaluatedModel> EmbedForEvaluation(const Engine& engine,

@@ -34,6 +34,16 @@ class JudgeTest(unittest.TestCase):
         path.write_text(content)
         return path
 
+    def test_weights_of_one_model_are_compared(self):
+        texts = self.write("texts.txt", "\n".join(self.texts) + "\n")
+        out, _ = self.run_pergola("compare", TINY / "bert", TINY / "bert", "--texts", texts, "--json",
+                                  "--weights-a", "f32", "--weights-b", "int4")
+        coarse = json.loads(out)
+        self.assertLess(coarse["cosine_min"], 0.99999)
+        self.assertGreater(coarse["cosine_min"], 0.5)
+        self.run_pergola("compare", TINY / "bert", TINY / "bert", "--texts", texts, "--weights-b", "int3",
+                         expect=2)
+
     def test_a_model_agrees_with_itself(self):
         texts = self.write("texts.txt", "\n".join(self.texts) + "\n")
         out, _ = self.run_pergola("compare", TINY / "bert", TINY / "bert", "--texts", texts, "--json",
