@@ -1,7 +1,10 @@
 #include "core/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cfenv>
 #include <numeric>
@@ -81,6 +84,46 @@ TEST_P(ThreadPoolTest, IdlePoolsAreDestroyedCleanly) {
       const ThreadPool::Pass pass(pool);
     }
   }
+}
+
+double CpuSeconds() {
+  timespec used;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
+// CPU time of many short loops in one pass.
+double CpuSecondsOfLoops(int num_threads) {
+  ThreadPool pool(num_threads);
+  const ThreadPool::Pass pass(pool);
+  const double began = CpuSeconds();
+  for (int loop = 0; loop < 200; ++loop) {
+    pool.ParallelFor(16, [](int64_t item) {
+      volatile int64_t sum = item;
+      for (int step = 0; step < 20000; ++step) sum = sum + step;
+    });
+  }
+  return CpuSeconds() - began;
+}
+
+// A worker that has no core of its own must not burn the one that the others need: what a busy
+// neighbour makes of the pool. CPU time, unlike time, does not depend on who else runs.
+TEST(ThreadPoolCostTest, WorkersWithoutACoreCostLittle) {
+  cpu_set_t all;
+  if (sched_getaffinity(0, sizeof(all), &all) != 0) GTEST_SKIP() << "no affinity mask";
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  int core = 0;
+  while (!CPU_ISSET(core, &all)) ++core;
+  CPU_SET(core, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  double alone = 1e9, crowded = 1e9;
+  for (int round = 0; round < 3; ++round) {
+    alone = std::min(alone, CpuSecondsOfLoops(1));
+    crowded = std::min(crowded, CpuSecondsOfLoops(4));
+  }
+  ASSERT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
+  EXPECT_LT(crowded, 1.5 * alone + 0.02);
 }
 
 // Neither the rounding of the thread that made the pool nor the holder's is inherited by the
