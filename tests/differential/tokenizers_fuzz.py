@@ -8,7 +8,7 @@
 Exits with 1 and shows the first differences when there are any. Texts mix scripts, combining marks,
 special-token strings, kinds of white space, long words, emoji sequences, code, controls and unassigned code
 points. Beside what is random, the pieces of the vocabulary and the rules of a compiled character map come up in
-turn, so that 10,000 texts hold each of them.
+turn, so that 10,000 texts hold each of them where it counts: as a line of its own, which is split as if it were alone.
 
     ... --mutants 20 --count 10000
 
@@ -80,7 +80,7 @@ class Vocabulary:
         vocab = self.model["vocab"]
         self.pieces = [p for p, _ in vocab] if isinstance(vocab, list) else sorted(vocab)
         self.charsmaps = list(self.find_charsmaps(config["normalizer"]))
-        self.rules = [key for part in self.charsmaps for key, _ in self.read_rules(part)]
+        self.rules = [rule for part in self.charsmaps[:1] for rule in self.read_rules(part)]
 
     def text_of(self, piece):
         """None where the piece alone is no text."""
@@ -89,7 +89,8 @@ class Vocabulary:
                 return bytes(self.letters[c] for c in piece).decode()
             except (KeyError, UnicodeDecodeError):
                 return None
-        return piece.removeprefix("##").replace("\u2581", " ")
+        # A piece that goes on a word has one letter before it.
+        return "a" + piece[2:] if self.kind == "WordPiece" and piece.startswith("##") else piece.replace("\u2581", " ")
 
     @staticmethod
     def in_a_longer_word(text):
@@ -136,7 +137,7 @@ class Vocabulary:
         model = config["model"]
         if self.charsmaps and generator.random() < 0.4:
             part = list(self.find_charsmaps(config["normalizer"]))[0]
-            key, place = generator.choice(self.read_rules(part))
+            key, place = generator.choice(self.rules)
             blob = bytearray(base64.b64decode(part["precompiled_charsmap"]))
             unit = struct.unpack_from("<I", blob, 4 + 4 * place)[0]
             struct.pack_into("<I", blob, 4 + 4 * place, unit & ~256)
@@ -151,8 +152,6 @@ class Vocabulary:
         else:
             piece = generator.choice([p for p in self.pieces if not p.startswith("[")])
             model["vocab"]["\x02removed"] = model["vocab"].pop(piece)
-            if piece.startswith("##"):
-                return config, "a" + self.text_of(piece), f"piece {ascii(piece)}"
         return config, self.text_of(piece), f"piece {ascii(piece)}"
 
     def bpe_mutant(self, config, generator):
@@ -180,13 +179,12 @@ class Texts:
         self.generator = generator
         self.special = special
         self.words = [t for t in map(vocabulary.text_of, vocabulary.pieces) if t]
-        self.prefixed = vocabulary.kind == "WordPiece"
-        self.rules = vocabulary.rules
+        rules = ["a" + key + "a" for key, _ in vocabulary.rules]
         self.streams = []
         pieces = self.words
         if vocabulary.ignore_merges:
             pieces = pieces + [vocabulary.in_a_longer_word(text) for text in pieces]
-        for texts in (pieces, self.rules):
+        for texts in (pieces, rules):
             if texts:
                 self.streams.append((self.endless(texts), -(-len(texts) // 9000)))
 
@@ -198,12 +196,14 @@ class Texts:
 
     def next(self):
         parts = [self.part() for _ in range(self.generator.choice((1, 2, 3, 5, 8, 13, 30)))]
+        spaces = ""  # as a piece, they show at the end of a text alone
         for stream, count in self.streams:
             for _ in range(count):
-                separator = self.generator.choice((" ", "\n", "", "\n", "a" if self.prefixed else "("))
-                parts.insert(self.generator.randint(0, len(parts)), separator + next(stream) +
-                             self.generator.choice((" ", "\n", "")))
-        text = "".join(parts)
+                text = next(stream)
+                if text.isspace():
+                    spaces = "(" + text
+                parts.insert(self.generator.randint(0, len(parts)), "\n" + text + "\n")
+        text = "".join(parts) + spaces
         return "".join(c for c in text if not 0xD800 <= ord(c) < 0xE000)
 
     def part(self):
