@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/check.h"
+#include "gateway/short_float.h"
 
 namespace pergola::gateway {
 namespace {
@@ -80,13 +81,6 @@ void AppendIntegers(std::span<const Value> values, std::string* out) {
   out->push_back(']');
 }
 
-// Writes at most 16 characters at `begin`; returns the end.
-char* WriteFloat(float value, char* begin) {
-  const auto [end, error] = std::to_chars(begin, begin + 32, value);
-  PERGOLA_DCHECK(error == std::errc());
-  return end;
-}
-
 }  // namespace
 
 void AppendJsonString(std::string_view text, std::string* out) {
@@ -127,8 +121,8 @@ void AppendJsonInteger(int64_t value, std::string* out) {
 }
 
 void AppendJsonFloat(float value, std::string* out) {
-  std::array<char, 32> buffer;
-  out->append(buffer.data(), WriteFloat(value, buffer.data()));
+  std::array<char, kShortFloatBytes> buffer;
+  out->append(buffer.data(), WriteShortFloat(value, buffer.data()));
 }
 
 void AppendJsonFixed(double value, int digits, std::string* out) {
@@ -142,12 +136,12 @@ void AppendJsonFixed(double value, int digits, std::string* out) {
 void AppendJsonFloats(std::span<const float> values, std::string* out) {
   constexpr size_t kLongest = 17;  // "-1.17549435e-38" and a comma
   const size_t begin = out->size();
-  out->resize(begin + values.size() * kLongest + 32);
+  out->resize(begin + values.size() * kLongest + kShortFloatBytes + 2);
   char* at = out->data() + begin;
   *at++ = '[';
   for (size_t i = 0; i < values.size(); ++i) {
     if (i > 0) *at++ = ',';
-    at = WriteFloat(values[i], at);
+    at = WriteShortFloat(values[i], at);
   }
   *at++ = ']';
   out->resize(static_cast<size_t>(at - out->data()));
