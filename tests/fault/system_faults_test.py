@@ -114,7 +114,7 @@ class SystemFaultsTest(unittest.TestCase):
         self.assertEqual(load.wrong, [])
         self.assertEqual(sorted(load.done), list(range(len(EXPECTED))))
 
-    def through_relay(self, mode, *arguments, given_up=True):
+    def through_relay(self, mode, *arguments, ejected=True):
         servers = [self.process("server") for _ in range(3)]
         relay = Relay(servers[0].port)
         self.addCleanup(relay.close)
@@ -124,9 +124,15 @@ class SystemFaultsTest(unittest.TestCase):
         load.await_share(0.2)
         relay.mode = mode
         load.await_share(0.6)
-        if given_up:
-            tier.wait_until(lambda: self.metric(gateway, "pergola_replica_ejections_total", replica=relayed) >= 1,
-                            "the replica to be given up")
+        if ejected:
+            connection = tier.connect(gateway.url)
+
+            def given_up():  # a replica is given up by what is asked of it: the load may have ended before
+                self.assertEqual(tier.embed(connection, ["ask on"])[0], 200)
+                return self.metric(gateway, "pergola_replica_ejections_total", replica=relayed) >= 1
+
+            tier.wait_until(given_up, "the replica to be given up")
+            connection.close()
         relay.mode = "pass"
         self.check(load)
         tier.wait_until(lambda: self.metric(gateway, "pergola_replica_healthy", replica=relayed) == 1, "its return")
@@ -142,7 +148,7 @@ class SystemFaultsTest(unittest.TestCase):
         self.through_relay("reset")
 
     def test_a_replica_that_answers_slowly_is_hedged(self):
-        gateway = self.through_relay("slow", "--hedge-after-ms", 50, given_up=False)
+        gateway = self.through_relay("slow", "--hedge-after-ms", 50, ejected=False)
         self.assertGreater(self.metric(gateway, "pergola_hedges_total"), 0)
 
     def test_a_cable_that_is_pulled(self):
