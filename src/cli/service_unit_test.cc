@@ -42,9 +42,9 @@ TEST(ServiceUnitTest, SystemdWaitsLongerThanTheCommandDrains) {
   EXPECT_TRUE(waits({"--drain-timeout"}, "45"));
   // Of the configuration file, unless an argument says another.
   ServiceUnit unit{"serve", "/bin/pergola", {"--config", "/etc/pergola.toml"}};
-  unit.configured_drain_timeout = "60";
+  unit.configured_drain_timeout = std::string("60");
   EXPECT_NE(UnitText(unit).value().find("\nTimeoutStopSec=75\n"), std::string::npos);
-  unit.arguments.push_back("--drain-timeout=5");
+  unit.arguments.emplace_back("--drain-timeout=5");
   EXPECT_NE(UnitText(unit).value().find("\nTimeoutStopSec=20\n"), std::string::npos);
   EXPECT_EQ(ArgumentOf({"--config", "a", "--config=b"}, "--config"), "b");
   EXPECT_EQ(ArgumentOf({"--config-other=1", "--config"}, "--config"), "");
