@@ -171,7 +171,14 @@ class SystemFaultsTest(unittest.TestCase):
         load = tier.Load(gateway.url, EXPECTED)
         load.await_share(0.2)
         subprocess.run(["ip", "link", "set", near, "down"], check=True)
-        tier.wait_until(lambda: self.metric(gateway, "pergola_replica_healthy", replica=there) == 0, "the loss")
+        connection = tier.connect(gateway.url)
+
+        def lost():  # noticed by what is asked: the load may have ended before
+            self.assertEqual(tier.embed(connection, ["ask on"])[0], 200)
+            return self.metric(gateway, "pergola_replica_healthy", replica=there) == 0
+
+        tier.wait_until(lost, "the loss")
+        connection.close()
         subprocess.run(["ip", "link", "set", near, "up"], check=True)
         self.check(load)
         tier.wait_until(lambda: self.metric(gateway, "pergola_replica_healthy", replica=there) == 1, "its return")
@@ -201,7 +208,14 @@ class SystemFaultsTest(unittest.TestCase):
         load.await_share(0.6)
         name("127.0.0.4")
         self.check(load)
-        self.assertGreater(self.metric(gateway, "pergola_replica_requests_total", replica=f"127.0.0.4:{port}"), 0)
+        connection = tier.connect(gateway.url)
+
+        def asked_the_last():  # the load may have ended before
+            self.assertEqual(tier.embed(connection, ["ask on"])[0], 200)
+            return self.metric(gateway, "pergola_replica_requests_total", replica=f"127.0.0.4:{port}") > 0
+
+        tier.wait_until(asked_the_last, "a request to the new address")
+        connection.close()
 
     def test_a_disk_that_is_full(self):
         if not may("unshare", "-m", "sh", "-c", f"mount -t tmpfs -o size=64k none {self.folder}"):
