@@ -11,10 +11,13 @@
 #include <simde/x86/avx512/dpbusd.h>
 #include <simde/x86/avx512/dpwssd.h>
 #include <simde/x86/avx512/fmadd.h>
+#include <simde/x86/avx512/load.h>
 #include <simde/x86/avx512/madd.h>
 #include <simde/x86/avx512/maddubs.h>
 #include <simde/x86/avx512/max.h>
 #include <simde/x86/avx512/min.h>
+#include <simde/x86/avx512/mov_mask.h>
+#include <simde/x86/avx512/permutex2var.h>
 #include <simde/x86/avx512/permutexvar.h>
 #include <simde/x86/avx512/set1.h>
 #include <simde/x86/avx512/slli.h>
