@@ -40,6 +40,12 @@ inline void StoreN(float* target, VecF value, int64_t count) {
 inline VecF LoadF16(const uint16_t* source) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(source)));
 }
+// One half in every lane.
+inline VecF SetF16(const void* source) {
+  uint16_t half;
+  __builtin_memcpy(&half, source, sizeof(half));
+  return _mm256_set1_ps(_cvtsh_ss(half));
+}
 inline VecF LoadBF16(const uint16_t* source) {
   const __m256i wide =
       _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(source)));
@@ -58,6 +64,25 @@ inline float ReduceSum(VecF value) {
   value += __builtin_shufflevector(value, value, 4, 5, 6, 7, 4, 5, 6, 7);
   value += __builtin_shufflevector(value, value, 2, 3, 2, 3, 2, 3, 2, 3);
   return value[0] + value[1];
+}
+
+// Lane i is ReduceSum(values[i]).
+inline VecF ReduceSums(const VecF (&values)[kLanes]) {
+  VecF by_4[4], by_2[2];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const VecF a = values[2 * i], b = values[2 * i + 1];
+    by_4[i] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
+              __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i) {
+    const VecF a = by_4[2 * i], b = by_4[2 * i + 1];
+    by_2[i] = __builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13) +
+              __builtin_shufflevector(a, b, 2, 3, 6, 7, 10, 11, 14, 15);
+  }
+  return __builtin_shufflevector(by_2[0], by_2[1], 0, 2, 4, 6, 8, 10, 12, 14) +
+         __builtin_shufflevector(by_2[0], by_2[1], 1, 3, 5, 7, 9, 11, 13, 15);
 }
 
 // Sixteen bytes as sixteen 16-bit values.

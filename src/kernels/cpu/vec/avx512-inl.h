@@ -39,6 +39,12 @@ inline void StoreN(float* target, VecF value, int64_t count) {
 inline VecF LoadF16(const uint16_t* source) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(source)));
 }
+// One half in every lane.
+inline VecF SetF16(const void* source) {
+  uint16_t half;
+  __builtin_memcpy(&half, source, sizeof(half));
+  return _mm512_set1_ps(_cvtsh_ss(half));
+}
 inline VecF LoadBF16(const uint16_t* source) {
   const __m512i wide =
       _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(source)));
@@ -69,6 +75,36 @@ inline float ReduceSum(VecF value) {
   value += __builtin_shufflevector(value, value, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7);
   value += __builtin_shufflevector(value, value, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3);
   return value[0] + value[1];
+}
+
+// Lane i is ReduceSum(values[i]).
+inline VecF ReduceSums(const VecF (&values)[kLanes]) {
+  VecF by_8[8], by_4[4], by_2[2];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    const VecF a = values[2 * i], b = values[2 * i + 1];
+    by_8[i] =
+        __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
+        __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const VecF a = by_8[2 * i], b = by_8[2 * i + 1];
+    by_4[i] =
+        __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+        __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i) {
+    const VecF a = by_4[2 * i], b = by_4[2 * i + 1];
+    by_2[i] =
+        __builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29) +
+        __builtin_shufflevector(a, b, 2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23, 26, 27, 30, 31);
+  }
+  return __builtin_shufflevector(by_2[0], by_2[1], 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24,
+                                 26, 28, 30) +
+         __builtin_shufflevector(by_2[0], by_2[1], 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25,
+                                 27, 29, 31);
 }
 
 // Thirty-two bytes as thirty-two 16-bit values.

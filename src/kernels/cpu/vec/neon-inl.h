@@ -39,6 +39,10 @@ inline void StoreN(float* target, VecF value, int64_t count) {
 inline VecF LoadF16(const uint16_t* source) {
   return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(source)));
 }
+// One half in every lane; as many bytes as LoadF16 takes are read.
+inline VecF SetF16(const void* source) {
+  return Set(LoadF16(static_cast<const uint16_t*>(source))[0]);
+}
 inline VecF LoadBF16(const uint16_t* source) {
   return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(source), 16));
 }
@@ -48,6 +52,17 @@ inline float ReduceMax(VecF value) { return vmaxvq_f32(value); }
 
 // ((lane 0 + lane L/2) + ...): halves are folded until one lane is left.
 inline float ReduceSum(VecF value) { return (value[0] + value[2]) + (value[1] + value[3]); }
+
+// Lane i is ReduceSum(values[i]).
+inline VecF ReduceSums(const VecF (&values)[kLanes]) {
+  VecF by_2[2];
+  for (int i = 0; i < 2; ++i) {
+    const VecF a = values[2 * i], b = values[2 * i + 1];
+    by_2[i] = __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
+  }
+  return __builtin_shufflevector(by_2[0], by_2[1], 0, 2, 4, 6) +
+         __builtin_shufflevector(by_2[0], by_2[1], 1, 3, 5, 7);
+}
 
 // Eight bytes as eight 16-bit values.
 inline VecI LoadSignedBytes(const void* source) {

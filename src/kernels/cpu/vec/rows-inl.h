@@ -53,15 +53,13 @@ struct Q8Row {
   static constexpr int64_t kStepBytes = 2 + kBlock;
   using Scale = VecF;
   // The lanes behind the scale are bytes of the same block.
-  static Scale Begin(const std::byte* at) {
-    return Set(LoadF16(reinterpret_cast<const uint16_t*>(at))[0]);
-  }
+  static Scale Begin(const std::byte* at) { return SetF16(at); }
   static VecF Load(Scale scale, const std::byte* at, int vec) {
     return ToFloat(LoadBytes(at + 2 + vec * kLanes)) * scale;
   }
 };
 
-// From so many rows of activations on outputs are computed together.
+// From so many rows of activations on more than two outputs are computed together.
 constexpr int kSharedRows = 4;
 
 template <class Row>
@@ -75,6 +73,29 @@ struct RowsTile {
   int64_t c_stride;
 };
 
+// Folds of sums [row][output] to where they end up; many in one go, which gives the same bits.
+template <int kRows, int kOutputs>
+inline void StoreSums(const VecF (&acc)[kRows][kOutputs], float* c, int64_t c_stride) {
+  constexpr int kSums = kRows * kOutputs;
+#pragma GCC unroll 16
+  for (int first = 0; first < kSums; first += kLanes) {
+    VecF values[kLanes];
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i) {
+      const int sum = first + i < kSums ? first + i : first;
+      values[i] = acc[sum / kOutputs][sum % kOutputs];
+    }
+    if constexpr (kSums >= kLanes / 2) values[0] = ReduceSums(values);
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i) {
+      const int sum = first + i;
+      if (sum >= kSums) continue;
+      c[sum / kOutputs * c_stride + sum % kOutputs] =
+          kSums >= kLanes / 2 ? values[0][i] : ReduceSum(values[i]);
+    }
+  }
+}
+
 template <int kRows, int kOutputs, class Row>
 void RunTile(const RowsTile<Row>& tile) {
   VecF acc[kRows][kOutputs];
@@ -87,13 +108,18 @@ void RunTile(const RowsTile<Row>& tile) {
   const std::byte* b = tile.b;
   const int64_t a_stride = tile.a_stride;
   const int64_t row_bytes = tile.row_bytes;
+  // A panel further, in one stream, to the second-level cache: what a tile reads side by side the
+  // prefetcher does not follow.
+  const std::byte* ahead = b + kPanelCols * row_bytes;
   for (int64_t steps = tile.depth / Row::kStep; steps > 0; --steps) {
     typename Row::Scale scales[kOutputs];
 #pragma GCC unroll 16
     for (int out = 0; out < kOutputs; ++out) {
       scales[out] = Row::Begin(b + out * row_bytes);
-      // What the next tile reads: rows side by side are streams too short for the prefetcher.
-      if constexpr (kOutputs > 1) __builtin_prefetch(b + (out + kOutputs) * row_bytes);
+      for (int64_t line = 0; line < Row::kStepBytes; line += 64) {
+        __builtin_prefetch(ahead + line, 0, 2);
+      }
+      ahead += Row::kStepBytes;
     }
 #pragma GCC unroll 16
     for (int vec = 0; vec < Row::kVecs; ++vec) {
@@ -115,13 +141,7 @@ void RunTile(const RowsTile<Row>& tile) {
     a += Row::kStep;
     b += Row::kStepBytes;
   }
-#pragma GCC unroll 16
-  for (int row = 0; row < kRows; ++row) {
-#pragma GCC unroll 16
-    for (int out = 0; out < kOutputs; ++out) {
-      tile.c[row * tile.c_stride + out] = ReduceSum(acc[row][out]);
-    }
-  }
+  StoreSums(acc, tile.c, tile.c_stride);
 }
 
 // Adds the products of the last values of rows that are no whole number of steps. On its own: in
@@ -145,13 +165,12 @@ void AddLast(const RowsTile<Row>& tile, int64_t rows, int64_t outputs) {
   }
 }
 
-// How many outputs stay in registers beside so many rows: a power of two. With few rows the weights
-// are read in one stream, as fast as the memory goes (of one row 0.9 to 1.0 of it, with four
-// streams 0.6); with more, which multiply longer than they read, outputs share the loads of the
-// rows.
+// How many outputs stay in registers beside so many rows: a power of two. Two chains hide some of
+// each other's latency; more would be more streams (with four a single row is at 0.6 of the speed
+// of reading). Many rows, which multiply longer than they read, share the loads of four outputs.
 template <class Row>
 constexpr int OutputsAtOnce(int rows) {
-  int outputs = rows < kSharedRows ? 1 : 4;
+  int outputs = rows < kSharedRows ? 2 : 4;
   while (outputs > 1 && rows * outputs + outputs + Row::kTemporaries > kVectorRegisters) {
     outputs /= 2;
   }

@@ -51,6 +51,10 @@ inline VecF LoadF16(const uint16_t* source) {
   value = magnitude >= 0x7c00 ? special : value;
   return reinterpret_cast<VecF>(reinterpret_cast<VecI>(value) | ((bits & 0x8000) << 16));
 }
+// One half in every lane; as many bytes as LoadF16 takes are read.
+inline VecF SetF16(const void* source) {
+  return Set(LoadF16(static_cast<const uint16_t*>(source))[0]);
+}
 inline VecF LoadBF16(const uint16_t* source) {
   typedef uint16_t Halves __attribute__((vector_size(8)));
   Halves halves;
@@ -67,6 +71,17 @@ inline float ReduceMax(VecF value) {
 
 // ((lane 0 + lane L/2) + ...): halves are folded until one lane is left.
 inline float ReduceSum(VecF value) { return (value[0] + value[2]) + (value[1] + value[3]); }
+
+// Lane i is ReduceSum(values[i]).
+inline VecF ReduceSums(const VecF (&values)[kLanes]) {
+  VecF by_2[2];
+  for (int i = 0; i < 2; ++i) {
+    const VecF a = values[2 * i], b = values[2 * i + 1];
+    by_2[i] = __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
+  }
+  return __builtin_shufflevector(by_2[0], by_2[1], 0, 2, 4, 6) +
+         __builtin_shufflevector(by_2[0], by_2[1], 1, 3, 5, 7);
+}
 
 // Eight bytes as eight 16-bit values.
 inline VecI LoadSignedBytes(const void* source) {
