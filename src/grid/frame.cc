@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/checksum.h"
+#include "service/embedding_format.h"
+
 namespace pergola::grid {
 namespace {
 
@@ -12,23 +15,6 @@ constexpr uint32_t kMagic = 0x464C4750;
 constexpr uint8_t kVersion = 1;
 constexpr uint8_t kAnswerBit = 128;
 constexpr int64_t kGroup = 32;  // values that share a scale in i8
-
-// Tables of the reflected polynomial 0x82F63B78, for eight bytes at a time.
-constexpr auto kCrcTables = [] {
-  std::array<std::array<uint32_t, 256>, 8> tables = {};
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82F63B78u : 0u);
-    tables[0][byte] = crc;
-  }
-  for (size_t table = 1; table < 8; ++table) {
-    for (size_t byte = 0; byte < 256; ++byte) {
-      const uint32_t before = tables[table - 1][byte];
-      tables[table][byte] = (before >> 8) ^ tables[0][before & 0xFF];
-    }
-  }
-  return tables;
-}();
 
 template <typename T>
 void Put(T value, size_t offset, std::byte* header) {
@@ -107,13 +93,6 @@ void DecodeRow(PayloadType type, const std::byte* in, int64_t width, float* row)
   }
 }
 
-bool AllFinite(const float* row, int64_t width) {
-  // A sum of differences is 0 only when none is a NaN: one pass without a branch.
-  float sum = 0;
-  for (int64_t i = 0; i < width; ++i) sum += row[i] - row[i];
-  return sum == 0;
-}
-
 bool IsKind(uint8_t kind) {
   return (kind >= 1 && kind <= 7) || kind == static_cast<uint8_t>(FrameKind::kError);
 }
@@ -135,8 +114,8 @@ void SealFrame(FrameHeader header, size_t begin, std::string* out) {
   Put(header.width, 40, bytes);
   Put(header.time, 44, bytes);
   Put(static_cast<uint64_t>(payload), 48, bytes);
-  Put(Crc32c({bytes + kFrameHeaderBytes, payload}), 56, bytes);
-  Put(Crc32c({bytes, 60}), 60, bytes);
+  Put(kernels::Crc32c({bytes + kFrameHeaderBytes, payload}), 56, bytes);
+  Put(kernels::Crc32c({bytes, 60}), 60, bytes);
 }
 
 }  // namespace
@@ -156,22 +135,6 @@ ShortIdentity ShortIdentityOf(std::string_view hex) {
     identity[i] = static_cast<std::byte>(nibble(2 * i) * 16 + nibble(2 * i + 1));
   }
   return identity;
-}
-
-uint32_t Crc32c(std::span<const std::byte> bytes) {
-  uint32_t crc = 0xFFFFFFFFu;
-  size_t at = 0;
-  for (; at + 8 <= bytes.size(); at += 8) {
-    uint64_t eight;
-    std::memcpy(&eight, bytes.data() + at, 8);
-    eight ^= crc;
-    crc = 0;
-    for (size_t i = 0; i < 8; ++i) crc ^= kCrcTables[7 - i][(eight >> (8 * i)) & 0xFF];
-  }
-  for (; at < bytes.size(); ++at) {
-    crc = (crc >> 8) ^ kCrcTables[0][(crc ^ static_cast<uint32_t>(bytes[at])) & 0xFF];
-  }
-  return ~crc;
 }
 
 uint64_t RowsBytes(PayloadType type, uint64_t rows, uint64_t width) {
@@ -202,13 +165,31 @@ Status AppendRowsFrame(FrameHeader header, ConstF32Matrix rows, std::string* out
   out->resize(begin + kFrameHeaderBytes + row_bytes * header.rows);
   auto* at = reinterpret_cast<std::byte*>(out->data() + begin + kFrameHeaderBytes);
   for (int64_t row = 0; row < rows.rows; ++row, at += row_bytes) {
-    Status status = AllFinite(rows.row(row), rows.cols)
+    Status status = service::AllFinite({rows.row(row), static_cast<size_t>(rows.cols)})
                         ? EncodeRow(header.type, rows.row(row), rows.cols, at)
                         : NotFinite("is not finite");
     if (!status.ok()) {
       out->resize(begin);
       return status;
     }
+  }
+  SealFrame(header, begin, out);
+  return OkStatus();
+}
+
+Status AppendFilledFrame(FrameHeader header, int64_t rows, int64_t width,
+                         const std::function<Status(F32Matrix, FrameHeader&)>& fill,
+                         std::string* out) {
+  header.type = PayloadType::kF32;
+  header.rows = static_cast<uint32_t>(rows);
+  header.width = static_cast<uint32_t>(width);
+  const size_t begin = out->size();
+  out->resize(begin + kFrameHeaderBytes + RowsBytes(header.type, header.rows, header.width));
+  // Aligned: headers and rows are whole numbers of floats, and so is what stands before.
+  auto* values = reinterpret_cast<float*>(out->data() + begin + kFrameHeaderBytes);
+  if (Status status = fill(F32Matrix(values, rows, width), header); !status.ok()) {
+    out->resize(begin);
+    return status;
   }
   SealFrame(header, begin, out);
   return OkStatus();
@@ -221,7 +202,7 @@ Result<FrameHeader> ParseFrameHeader(std::span<const std::byte> bytes) {
     return InvalidArgumentError("frame version " + std::to_string(Take<uint8_t>(bytes, 4)) +
                                 ", expected 1");
   }
-  if (Take<uint32_t>(bytes, 60) != Crc32c(bytes.first(60))) {
+  if (Take<uint32_t>(bytes, 60) != kernels::Crc32c(bytes.first(60))) {
     return DataLossError("the checksum of a frame header is wrong");
   }
   const auto kind = Take<uint8_t>(bytes, 5);
@@ -259,7 +240,7 @@ Result<FrameHeader> ParseFrameHeader(std::span<const std::byte> bytes) {
 }
 
 Status CheckPayload(const FrameHeader& header, std::span<const std::byte> payload) {
-  if (payload.size() == header.payload_bytes && Crc32c(payload) == header.payload_crc) {
+  if (payload.size() == header.payload_bytes && kernels::Crc32c(payload) == header.payload_crc) {
     return OkStatus();
   }
   return DataLossError("the checksum of a frame's payload is wrong");
@@ -276,7 +257,8 @@ Status DecodeRows(const FrameHeader& header, std::span<const std::byte> payload,
   for (int64_t row = 0; row < rows.rows; ++row) {
     DecodeRow(header.type, payload.data() + static_cast<uint64_t>(row) * row_bytes, rows.cols,
               rows.row(row));
-    if (!AllFinite(rows.row(row), rows.cols)) return NotFinite("is not finite");
+    if (!service::AllFinite({rows.row(row), static_cast<size_t>(rows.cols)}))
+      return NotFinite("is not finite");
   }
   return OkStatus();
 }

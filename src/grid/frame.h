@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,14 +63,17 @@ struct FrameHeader {
   uint32_t payload_crc = 0;
 };
 
-// CRC-32C (Castagnoli), as iSCSI has it.
-uint32_t Crc32c(std::span<const std::byte> bytes);
-
 // Appends header and payload; sets length and checksums.
 void AppendBytesFrame(FrameHeader header, std::string_view payload, std::string* out);
 // The same of rows of header.type (not kBytes). INVALID_ARGUMENT for a value that is not finite or
 // that the type cannot carry; `out` is then as before.
 Status AppendRowsFrame(FrameHeader header, ConstF32Matrix rows, std::string* out);
+
+// The same of f32 rows that `fill` writes where they are sent from, all of them and all finite: its
+// promise. It may set the header's time. Its error is returned; `out` is then as before.
+Status AppendFilledFrame(FrameHeader header, int64_t rows, int64_t width,
+                         const std::function<Status(F32Matrix, FrameHeader&)>& fill,
+                         std::string* out);
 
 // INVALID_ARGUMENT or DATA_LOSS naming the field that is wrong; `bytes` has kFrameHeaderBytes.
 Result<FrameHeader> ParseFrameHeader(std::span<const std::byte> bytes);

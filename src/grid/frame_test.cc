@@ -30,10 +30,22 @@ FrameHeader SampleHeader(PayloadType type) {
   return header;
 }
 
-TEST(FrameTest, TheChecksumIsTheStandards) {
-  // RFC 3720, B.4: 32 zeros, and the check value of "123456789".
-  EXPECT_EQ(Crc32c(BytesOf(std::string(32, '\0'))), 0x8A9136AAu);
-  EXPECT_EQ(Crc32c(BytesOf("123456789")), 0xE3069283u);
+TEST(FrameTest, RowsWrittenInPlaceMakeTheSameFrame) {
+  const std::vector<float> rows = {1, -2, 3.5f, 4, 5, 6};
+  const FrameHeader header = SampleHeader(PayloadType::kF32);
+  std::string copied = "before", in_place = "before";
+  ASSERT_TRUE(AppendRowsFrame(header, {rows.data(), 2, 3}, &copied).ok());
+  const auto fill = [&](F32Matrix target, FrameHeader&) {
+    EXPECT_EQ(target.rows, 2);
+    EXPECT_EQ(target.cols, 3);
+    std::copy(rows.begin(), rows.end(), target.data);
+    return OkStatus();
+  };
+  ASSERT_TRUE(AppendFilledFrame(header, 2, 3, fill, &in_place).ok());
+  EXPECT_EQ(in_place, copied);
+  const auto refuse = [](F32Matrix, FrameHeader&) { return InternalError("no rows"); };
+  EXPECT_EQ(AppendFilledFrame(header, 2, 3, refuse, &in_place).message(), "no rows");
+  EXPECT_EQ(in_place, copied);
 }
 
 TEST(FrameTest, RowsComeBackAsTheTypeCarriesThem) {

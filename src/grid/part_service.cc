@@ -148,12 +148,15 @@ Status PartService::Embed(const FrameHeader& request, std::span<const std::byte>
   }
   std::vector<int32_t> ids(count);
   std::memcpy(ids.data(), payload.data(), payload.size());
-  std::vector<float> rows(count * static_cast<size_t>(width));
-  PERGOLA_RETURN_IF_ERROR(EmbedRows(ids, rows));
-  header.type = PayloadType::kF32;
-  header.time = MicrosecondsSince(start);
-  return AppendRowsFrame(header, ConstF32Matrix(rows.data(), static_cast<int64_t>(count), width),
-                         answer);
+  return AppendFilledFrame(
+      header, static_cast<int64_t>(count), width,
+      [&](F32Matrix rows, FrameHeader& own) {
+        PERGOLA_RETURN_IF_ERROR(
+            EmbedRows(ids, std::span(rows.data, static_cast<size_t>(rows.rows * rows.cols))));
+        own.time = MicrosecondsSince(start);
+        return OkStatus();
+      },
+      answer);
 }
 
 Status PartService::EmbedRows(std::span<const int32_t> ids, std::span<float> rows) {
@@ -163,6 +166,10 @@ Status PartService::EmbedRows(std::span<const int32_t> ids, std::span<float> row
     if (ids[index] < 0 || ids[index] >= table_.rows()) {
       return InvalidArgumentError("token id " + std::to_string(ids[index]) +
                                   " is outside the vocabulary of " + std::to_string(table_.rows()));
+    }
+    const size_t ahead = index + kernels::kRowsAhead;
+    if (ahead < ids.size() && ids[ahead] >= 0 && ids[ahead] < table_.rows()) {
+      kernels::PrefetchRow(table_, ids[ahead]);
     }
     float* row = rows.data() + index * static_cast<size_t>(width);
     kernels::DecodeRow(table_, ids[index], facts_.embed_scale, row);

@@ -76,6 +76,8 @@ void BM_EmbedRows(benchmark::State& state) {
     std::memcpy(answer.data(), sizes, sizeof sizes);
     auto* const rows = reinterpret_cast<float*>(answer.data() + sizeof sizes);
     for (size_t i = 0; i < ids.size(); ++i) {
+      const size_t ahead = i + kernels::kRowsAhead;
+      if (ahead < ids.size()) kernels::PrefetchRow(table, ids[ahead]);
       kernels::DecodeRow(table, ids[i], 50.5f, rows + i * kWidth);
     }
   };

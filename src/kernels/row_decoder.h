@@ -6,6 +6,7 @@
 // set.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "core/tensor.h"
@@ -18,5 +19,11 @@ namespace pergola::kernels {
 // Thread-safe; allocates nothing. F32, F16, BF16 and Q8_0 at the speed of memory, else as
 // DequantiseRow.
 void DecodeRow(const TensorView& table, int64_t row, float scale, float* out);
+
+// Starts to fetch row `row`, same promise, which is decoded soon: rows of many ids lie anywhere,
+// and no prefetcher finds the next one. Two rows ahead is far enough (512 rows of 2560
+// halves: 1.3x).
+inline constexpr size_t kRowsAhead = 2;
+void PrefetchRow(const TensorView& table, int64_t row);
 
 }  // namespace pergola::kernels

@@ -67,6 +67,19 @@ Result<const KernelSet*> PickKernelSet(std::span<const KernelSet> sets, std::str
                               "' is unknown; known are " + Names(sets));
 }
 
+const cpu::KernelTable& BestKernelTable() {
+  static const cpu::KernelTable* const best = [] {
+    const cpu::KernelTable* found = &cpu::kScalarTable;
+    for (const KernelSet& set : ListKernelSets()) {
+      if (!set.usable || !set.verified || set.table == nullptr) continue;
+      found = set.table;
+      break;
+    }
+    return found;
+  }();
+  return *best;
+}
+
 Result<std::unique_ptr<Ops>> MakeOps(const OpsOptions& options) {
   if (options.num_threads < 0) {
     return InvalidArgumentError("number of threads is " + std::to_string(options.num_threads) +

@@ -40,6 +40,10 @@ struct KernelSet {
 // Every set in the order of preference, with what this CPU says of it. For `doctor` and tests.
 std::vector<KernelSet> ListKernelSets();
 
+// The functions of the first usable and verified one that is no reference: for work outside of any
+// Ops whose bits are the same on every set. For this module alone.
+const cpu::KernelTable& BestKernelTable();
+
 // The set called `wanted`, or for an empty name the first that is usable and verified: what MakeOps
 // takes of ListKernelSets(). INVALID_ARGUMENT listing the known names for an unknown one, or where
 // none can be chosen; FAILED_PRECONDITION with the reason for one that this CPU cannot run.

@@ -250,6 +250,8 @@ struct KernelTable {
   // Reads memory as fast as it comes; `count` is a multiple of 256. The result keeps the loads
   // alive.
   int32_t (*read_bytes)(const std::byte* bytes, int64_t count);
+  // CRC-32C of `count` more bytes, without the first and last inversion; null: no such instruction.
+  uint32_t (*crc32c)(uint32_t crc, const std::byte* bytes, int64_t count);
 };
 
 extern const KernelTable kScalarTable;

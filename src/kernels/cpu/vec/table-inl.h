@@ -1,6 +1,7 @@
 // The table of one instruction set. Included last by each file of isa/, after its vectors.
 #pragma once
 
+#include "kernels/cpu/vec/checksum-inl.h"
 #include "kernels/cpu/vec/vector-inl.h"
 // Each of these builds on the ones before it.
 #include "kernels/cpu/vec/math-inl.h"
@@ -73,6 +74,7 @@ constexpr pergola::kernels::cpu::KernelTable MakeTable() {
   if constexpr (kHasByteDot) table.peaks[2] = RunPeak<ByteDotPeak>;
   if constexpr (kHasBF16Dot) table.peaks[3] = RunPeak<BF16DotPeak>;
   table.read_bytes = ReadBytes;
+  if constexpr (kHasCrc) table.crc32c = Crc32c;
   return table;
 }
 

@@ -1,0 +1,59 @@
+#include "kernels/checksum.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "kernels/cpu/kernel_table.h"
+#include "kernels/select.h"
+#include "kernels/testing/random_tensors.h"
+
+namespace pergola::kernels {
+namespace {
+
+std::span<const std::byte> BytesOf(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+// One bit at a time, as the definition has it.
+uint32_t Definition(std::span<const std::byte> bytes) {
+  uint32_t crc = 0xFFFFFFFFu;
+  for (const std::byte byte : bytes) {
+    crc ^= static_cast<uint32_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82F63B78u : 0u);
+  }
+  return ~crc;
+}
+
+// Of RFC 3720, B.4, and the usual one.
+TEST(ChecksumTest, KnownValues) {
+  EXPECT_EQ(Crc32c(BytesOf(std::string(32, '\0'))), 0x8A9136AAu);
+  EXPECT_EQ(Crc32c(BytesOf(std::string(32, '\xff'))), 0x62A8AB43u);
+  EXPECT_EQ(Crc32c(BytesOf("123456789")), 0xE3069283u);
+  EXPECT_EQ(Crc32c({}), 0u);
+}
+
+// Every set's instruction, and the tables' way on machines without.
+TEST(ChecksumTest, EveryLengthAndPlaceAsDefined) {
+  testing::Random random(9);
+  std::vector<std::byte> bytes(20000);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.Bits());
+  for (const size_t count : {1u, 7u, 8u, 9u, 63u, 3071u, 3072u, 3073u, 6151u, 19000u}) {
+    for (const size_t begin : {0u, 1u, 5u}) {
+      const auto part = std::span<const std::byte>(bytes).subspan(begin, count);
+      const uint32_t expected = Definition(part);
+      EXPECT_EQ(Crc32c(part), expected) << count << " bytes from " << begin;
+      for (const KernelSet& set : ListKernelSets()) {
+        if (!set.usable || set.table == nullptr || set.table->crc32c == nullptr) continue;
+        EXPECT_EQ(~set.table->crc32c(0xFFFFFFFFu, part.data(), static_cast<int64_t>(count)),
+                  expected)
+            << set.name << ", " << count << " bytes from " << begin;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pergola::kernels
