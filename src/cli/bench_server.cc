@@ -11,7 +11,7 @@
 #include "cli/bench_texts.h"
 #include "core/json_text.h"
 #include "gateway/json_reader.h"
-#include "hub/http_client.h"
+#include "hub/http_session.h"
 #include "service/scores.h"
 
 namespace pergola::cli {
@@ -24,6 +24,8 @@ using gateway::JsonKind;
 using gateway::JsonValue;
 
 constexpr double kLeastCosine = 0.999;
+constexpr char kPath[] = "/v1/embeddings";
+constexpr char kJson[] = "application/json";
 
 std::string NameOf(const ServerLoad& load) {
   return "length " + std::to_string(load.length) + ", batch " + std::to_string(load.batch) +
@@ -35,10 +37,6 @@ hub::HttpOptions HttpOptionsOf(const BenchedServer& server) {
   options.token = server.token;
   options.stall_timeout = std::chrono::minutes(10);
   return options;
-}
-
-std::string UrlOf(const BenchedServer& server) {
-  return server.url + (server.url.ends_with('/') ? "v1/embeddings" : "/v1/embeddings");
 }
 
 // Texts `first` and those that follow.
@@ -112,8 +110,8 @@ Result<Rows> ReadRows(std::string answer, int64_t count) {
 Result<Rows> Embed(hub::HttpSession& session, const BenchedServer& server, const BenchTexts& texts,
                    const ServerLoad& load, uint64_t first) {
   PERGOLA_ASSIGN_OR_RETURN(const std::string body, MakeBody(server, texts, load, first));
-  PERGOLA_ASSIGN_OR_RETURN(std::string answer, session.PostJson(UrlOf(server), body));
-  return ReadRows(std::move(answer), load.batch);
+  PERGOLA_ASSIGN_OR_RETURN(const std::string_view answer, session.Post(kPath, kJson, body));
+  return ReadRows(std::string(answer), load.batch);
 }
 
 // What one server did in one cell.
@@ -153,12 +151,12 @@ Result<double> ServerBench::Check(const ServerLoad& load) {
   PERGOLA_RETURN_IF_ERROR(texts_.Check(load.length));
   const auto count = static_cast<uint64_t>(load.batch);
   const uint64_t first = next_text_.fetch_add(count);
-  hub::HttpSession session(HttpOptionsOf(options_.servers[0]));
+  hub::HttpSession session(options_.servers[0].url, HttpOptionsOf(options_.servers[0]));
   PERGOLA_ASSIGN_OR_RETURN(const Rows rows,
                            Embed(session, options_.servers[0], texts_, load, first));
   Rows others;
   if (options_.servers.size() > 1) {
-    hub::HttpSession other(HttpOptionsOf(options_.servers[1]));
+    hub::HttpSession other(options_.servers[1].url, HttpOptionsOf(options_.servers[1]));
     PERGOLA_ASSIGN_OR_RETURN(others, Embed(other, options_.servers[1], texts_, load, first));
   } else {
     ServerLoad alone = load;
@@ -188,8 +186,7 @@ Status ServerBench::RunClient(const BenchedServer& server, const ServerLoad& loa
                               Clock::time_point begin, std::atomic<int64_t>* arrivals,
                               Measured* measured) {
   const auto end = begin + std::chrono::duration_cast<Clock::duration>(options_.seconds / 2);
-  hub::HttpSession session(HttpOptionsOf(server));
-  const std::string url = UrlOf(server);
+  hub::HttpSession session(server.url, HttpOptionsOf(server));
   bool first = true;
   while (true) {
     const uint64_t text = next_text_.fetch_add(static_cast<uint64_t>(load.batch));
@@ -204,7 +201,7 @@ Status ServerBench::RunClient(const BenchedServer& server, const ServerLoad& loa
       return OkStatus();
     }
     first = false;
-    const Result<std::string> answer = session.PostJson(url, body);
+    const Result<std::string_view> answer = session.Post(kPath, kJson, body);
     if (answer.ok()) {
       measured->seconds.push_back(Seconds(Clock::now() - due).count());
     } else {

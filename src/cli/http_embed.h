@@ -14,7 +14,7 @@
 
 #include "engine/generator.h"
 #include "grid/remote_part.h"
-#include "hub/binary_session.h"
+#include "hub/http_session.h"
 
 namespace pergola::cli {
 
@@ -36,7 +36,7 @@ class HttpEmbed : public engine::EmbedPort, public engine::HeadPort {
   HttpEmbed(const std::string& url, const hub::HttpOptions& options) : session_(url, options) {}
   Status Compare(std::string_view stats, const grid::ExpectedPart& expected);
 
-  hub::BinarySession session_;
+  hub::HttpSession session_;
   std::vector<float> logits_;
   std::string request_;
 };

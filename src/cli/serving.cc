@@ -11,7 +11,7 @@
 #include "cli/status_exit.h"
 #include "core/json_text.h"
 #include "gateway/request_trace.h"
-#include "hub/http_client.h"
+#include "hub/http_session.h"
 #include "hub/hub_config.h"
 
 namespace pergola::cli {
@@ -169,14 +169,15 @@ std::unique_ptr<gateway::Routes> MakeRoutes(const HttpFlags& flags, int64_t cach
 
 std::shared_ptr<gateway::SpanExporter> MakeSpanExporter(const std::string& service,
                                                         const std::string& endpoint) {
-  const std::string url = endpoint + (endpoint.ends_with('/') ? "v1/traces" : "/v1/traces");
   hub::HttpOptions options;
   options.connect_timeout = std::chrono::seconds(2);
   options.transfer_timeout = std::chrono::seconds(5);
-  return std::make_shared<gateway::SpanExporter>(gateway::SpanExporter::Options{
-      service, [url, client = hub::HttpClient(options)](const std::string& json) {
-        return client.PostJson(url, json);
-      }});
+  return std::make_shared<gateway::SpanExporter>(
+      gateway::SpanExporter::Options{service, [endpoint, options](const std::string& json) {
+                                       return hub::HttpSession(endpoint, options)
+                                           .Post("/v1/traces", "application/json", json)
+                                           .status();
+                                     }});
 }
 
 HttpFront MakeFront(const std::string& service, const HttpFlags& flags) {

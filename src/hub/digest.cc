@@ -80,4 +80,13 @@ std::string Sha256(std::string_view bytes) {
   return Finish(context);
 }
 
+std::string GitBlobSha1(std::string_view bytes) {
+  std::string prefix = "blob " + std::to_string(bytes.size());
+  prefix.push_back('\0');
+  const Context context = Start(EVP_sha1());
+  EVP_DigestUpdate(context.get(), prefix.data(), prefix.size());
+  EVP_DigestUpdate(context.get(), bytes.data(), bytes.size());
+  return Finish(context);
+}
+
 }  // namespace pergola::hub

@@ -20,6 +20,9 @@ Result<std::string> Sha256OfFile(const std::filesystem::path& path);
 // storage. It guards against damage, not against an attacker.
 Result<std::string> GitBlobSha1OfFile(const std::filesystem::path& path);
 
+// The same of bytes.
+std::string GitBlobSha1(std::string_view bytes);
+
 // SHA-256 of `bytes`.
 std::string Sha256(std::string_view bytes);
 

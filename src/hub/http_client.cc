@@ -266,51 +266,6 @@ Result<TextResponse> HttpClient::GetText(const std::string& url) const {
   return TextResponse{std::move(receiver.body), NextLink(Header(easy.get(), "link"))};
 }
 
-Status HttpClient::PostJson(const std::string& url, const std::string& json) const {
-  return HttpSession(options_).PostJson(url, json).status();
-}
-
-struct HttpSession::State {
-  Easy easy{curl_easy_init()};
-};
-
-HttpSession::HttpSession(HttpOptions options) : options_(std::move(options)) {
-  InitialiseOnce();
-  state_ = std::make_unique<State>();
-}
-
-HttpSession::~HttpSession() = default;
-
-Result<std::string> HttpSession::PostJson(const std::string& url, const std::string& json) {
-  CURL* const easy = state_->easy.get();
-  TextReceiver receiver;
-  HeaderList headers(curl_slist_append(nullptr, "Content-Type: application/json"));
-  // curl_slist_append returns the list's head, which stays the same. Without Expect: a large body
-  // waits for nobody's leave.
-  curl_slist_append(headers.get(), "Expect:");
-  if (!options_.token.empty()) {
-    curl_slist_append(headers.get(), ("Authorization: Bearer " + options_.token).c_str());
-  }
-  SetOptions(easy, options_, url);
-  char reason[CURL_ERROR_SIZE] = "";
-  WriteContext context{easy, &receiver};
-  curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, reason);
-  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, OnWrite);
-  curl_easy_setopt(easy, CURLOPT_WRITEDATA, &context);
-  curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers.get());
-  curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(json.size()));
-  curl_easy_setopt(easy, CURLOPT_POSTFIELDS, json.data());
-  const CURLcode code = curl_easy_perform(easy);
-  curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, nullptr);
-  curl_easy_setopt(easy, CURLOPT_HTTPHEADER, nullptr);
-  if (code != CURLE_OK) {
-    return UnavailableError(url + ": " + (reason[0] != '\0' ? reason : curl_easy_strerror(code)));
-  }
-  const long answered = ResponseCode(easy);
-  if (answered / 100 == 2) return std::move(receiver.body);
-  return UnavailableError(url + " answered " + std::to_string(answered));
-}
-
 DownloadAttempt HttpClient::Download(const std::string& url, const std::filesystem::path& path,
                                      int64_t expected_bytes,
                                      const std::function<void(int64_t)>& on_bytes) const {

@@ -1,6 +1,5 @@
-// HTTP(S) GET, and POST of JSON, with the manners a download needs: resume by Range, redirects that
-// keep the token at home, time-outs, byte limits. One attempt per call; who retries decides by
-// Failure.
+// HTTP(S) GET with the manners a download needs: resume by Range, redirects that keep the token at
+// home, time-outs, byte limits. One attempt per call; who retries decides by DownloadAttempt.
 #pragma once
 
 #include <atomic>
@@ -8,7 +7,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <string>
 
 #include "pergola/status.h"
@@ -47,10 +45,6 @@ class HttpClient {
   // At most 64 MiB. UNAVAILABLE: cannot be reached; UNAUTHENTICATED 401/403; NOT_FOUND 404.
   Result<TextResponse> GetText(const std::string& url) const;
 
-  // Sends a JSON document; what is answered does not matter. UNAVAILABLE: cannot be reached or not
-  // taken (not 2xx).
-  Status PostJson(const std::string& url, const std::string& json) const;
-
   // Appends to the file at `path` until it has `expected_bytes`, from what it holds already; starts
   // over if the server does not continue. `on_bytes` gets the file's length as it changes.
   DownloadAttempt Download(const std::string& url, const std::filesystem::path& path,
@@ -59,24 +53,6 @@ class HttpClient {
 
  private:
   HttpOptions options_;
-};
-
-// One connection that is kept open from request to request. Thread-confined.
-class HttpSession {
- public:
-  explicit HttpSession(HttpOptions options);
-  ~HttpSession();
-  HttpSession(const HttpSession&) = delete;
-  HttpSession& operator=(const HttpSession&) = delete;
-
-  // Sends a JSON document; what is answered, at most 64 MiB. UNAVAILABLE: cannot be reached, or not
-  // 2xx.
-  Result<std::string> PostJson(const std::string& url, const std::string& json);
-
- private:
-  struct State;
-  const HttpOptions options_;
-  std::unique_ptr<State> state_;
 };
 
 // "scheme://host:port" with the default port written out and the host in lower case; empty if `url`

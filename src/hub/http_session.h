@@ -1,14 +1,15 @@
-// Requests with bodies of any type to one HTTP(S) server over a connection that stays open, and
-// what it says when it refuses them. HttpSession of http_client.h is for JSON, HttpClient for
-// downloads.
+// Requests to one HTTP(S) server over a connection that stays open, and what it says when it
+// refuses them. HttpClient of http_client.h is for downloads, which follow redirects and are
+// continued.
 //
-//   BinarySession session("http://127.0.0.1:42690", {});
+//   HttpSession session("http://127.0.0.1:42690", {});
 //   PERGOLA_ASSIGN_OR_RETURN(const std::string_view rows,
 //                            session.Post("/v1/embed", "application/x-larql-ffn", ids));
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,21 +20,28 @@
 namespace pergola::hub {
 
 // Thread-confined.
-class BinarySession {
+class HttpSession {
  public:
   // `base`: scheme, host and port, perhaps with the beginning of all paths. Of the options the
   // time-outs, the token and ca_file count; a request may take transfer_timeout (0: as long as it
   // goes on).
-  BinarySession(std::string base, HttpOptions options);
-  ~BinarySession();
+  HttpSession(std::string base, HttpOptions options);
+  ~HttpSession();
+  HttpSession(const HttpSession&) = delete;
+  HttpSession& operator=(const HttpSession&) = delete;
 
   // The answer's body, at most 256 MiB, valid until the next call. Redirects are not followed.
   // UNAVAILABLE: cannot be reached, 429 or 5xx; DEADLINE_EXCEEDED; UNAUTHENTICATED 401, 403;
-  // NOT_FOUND 404; else INVALID_ARGUMENT, with what the server says.
+  // NOT_FOUND 404; ALREADY_EXISTS 409; else INVALID_ARGUMENT, with what the server says.
+  // `path`: behind the base, or a URL of its own, which gets the token only on the base's origin.
   Result<std::string_view> Get(const std::string& path);
   // `type` is the body's and the one that is accepted.
   Result<std::string_view> Post(const std::string& path, const std::string& type,
                                 std::string_view body);
+  // Sends `bytes` bytes of a file from `offset` on, read as they go. Errors as of Post, and those
+  // of the file. The answer's ETag; empty: it has none.
+  Result<std::string> PutFile(const std::string& path, const std::filesystem::path& file,
+                              int64_t offset, int64_t bytes);
 
   const std::string& base() const { return base_; }
   uint64_t sent_bytes() const { return sent_bytes_; }  // of bodies
@@ -41,8 +49,9 @@ class BinarySession {
 
  private:
   struct Connection;
+  // `type`: of the body and the one that is accepted; empty: neither is said.
   Result<std::string_view> Perform(const std::string& path, const std::string& type);
-  Status StatusOfAnswer(const std::string& path, long code) const;
+  Status StatusOfAnswer(const std::string& url, long code) const;
 
   std::string base_;
   HttpOptions options_;
