@@ -1,18 +1,16 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <condition_variable>
 #include <cstdio>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
-#include <thread>
 
 #include "cli/command_line.h"
 #include "cli/grid_tls.h"
 #include "cli/serve_flags.h"
 #include "cli/serving.h"
 #include "cli/status_exit.h"
+#include "core/periodic.h"
 #include "gateway/auth.h"
 #include "gateway/grid_pages.h"
 #include "gateway/http_server.h"
@@ -38,32 +36,6 @@ struct RouterFlags {
   GridTlsFiles tls;
   double evict_after_s = 3;
   double drain_timeout_s = 5;
-};
-
-// Evicts silent members while it lives.
-class Evictions {
- public:
-  explicit Evictions(grid::Topology& topology)
-      : thread_([this, &topology] {
-          std::unique_lock lock(mutex_);
-          while (!wake_.wait_for(lock, kEvictionPeriod, [this] { return stopping_; })) {
-            topology.Evict(std::chrono::steady_clock::now());
-          }
-        }) {}
-  ~Evictions() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    wake_.notify_all();
-    thread_.join();
-  }
-
- private:
-  std::mutex mutex_;  // guards the next
-  bool stopping_ = false;
-  std::condition_variable wake_;
-  std::thread thread_;  // last: it uses what stands above
 };
 
 Result<std::unique_ptr<rpc::GridListener>> ListenForMembers(const RouterFlags& flags,
@@ -140,7 +112,8 @@ int RunRouter(const RouterFlags& flags) {
   grid::RouterOptions asking;
   asking.tls = tls->client;
   grid::Router router(topology, asking);
-  const Evictions evictions(topology);
+  const Periodic evictions(kEvictionPeriod,
+                           [&] { topology.Evict(std::chrono::steady_clock::now()); });
   auto frames = grid::FrameServer::Start(
       {.host = flags.host, .port = flags.frame_port, .tls = tls->server},
       [&router](const grid::FrameHeader& request, std::span<const std::byte> payload,
@@ -157,8 +130,11 @@ int RunRouter(const RouterFlags& flags) {
   running.reload = [&] {
     if (keys != nullptr) TellReloaded(keys->Reload(), "join keys");
     if ((*pages)->needs_keys()) TellReloaded((*pages)->ReloadKeys(), "keys");
-    if (keys == nullptr && !(*pages)->needs_keys())
-      std::fputs("nothing to reload: no key file\n", stderr);
+    const bool certificates = tls->server != nullptr || tls->client != nullptr;
+    if (certificates) TellReloaded(RenewFrameTls(flags.tls, *tls), "certificates of frames");
+    if (keys == nullptr && !(*pages)->needs_keys() && !certificates) {
+      std::fputs("nothing to reload: no key file, no certificate\n", stderr);
+    }
   };
   running.drain = [&](std::chrono::milliseconds timeout) {
     const grid::CallLimit limit{.deadline = std::chrono::steady_clock::now() + timeout};

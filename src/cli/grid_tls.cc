@@ -11,6 +11,21 @@ Result<std::string> ReadIfNamed(const std::string& path) {
   return ReadWholeFile(path);
 }
 
+struct GridPem {
+  grid::FrameTlsPem server;
+  grid::FrameTlsPem client;
+};
+
+Result<GridPem> ReadPem(const GridTlsFiles& files) {
+  GridPem pem;
+  PERGOLA_ASSIGN_OR_RETURN(pem.server.cert_pem, ReadIfNamed(files.cert));
+  PERGOLA_ASSIGN_OR_RETURN(pem.server.key_pem, ReadIfNamed(files.key));
+  pem.client = pem.server;
+  PERGOLA_ASSIGN_OR_RETURN(pem.server.ca_pem, ReadIfNamed(files.client_ca));
+  PERGOLA_ASSIGN_OR_RETURN(pem.client.ca_pem, ReadIfNamed(files.server_ca));
+  return pem;
+}
+
 }  // namespace
 
 Result<GridTls> ReadGridTls(const GridTlsFiles& files) {
@@ -21,26 +36,29 @@ Result<GridTls> ReadGridTls(const GridTlsFiles& files) {
   if (!files.client_ca.empty() && files.cert.empty()) {
     return InvalidArgumentError("--tls-client-ca needs --tls-cert and --tls-key");
   }
-  grid::FrameTlsPem pem;
-  PERGOLA_ASSIGN_OR_RETURN(pem.cert_pem, ReadIfNamed(files.cert));
-  PERGOLA_ASSIGN_OR_RETURN(pem.key_pem, ReadIfNamed(files.key));
-  PERGOLA_ASSIGN_OR_RETURN(const std::string client_ca, ReadIfNamed(files.client_ca));
-  PERGOLA_ASSIGN_OR_RETURN(const std::string server_ca, ReadIfNamed(files.server_ca));
-  tls.server_link = {pem.cert_pem, pem.key_pem, client_ca};
-  tls.client_link = {pem.cert_pem, pem.key_pem, server_ca};
+  PERGOLA_ASSIGN_OR_RETURN(const GridPem pem, ReadPem(files));
+  tls.server_link = {pem.server.cert_pem, pem.server.key_pem, pem.server.ca_pem};
+  tls.client_link = {pem.client.cert_pem, pem.client.key_pem, pem.client.ca_pem};
   if (!files.cert.empty()) {
-    pem.ca_pem = client_ca;
-    auto made = grid::FrameTls::Server(pem);
+    auto made = grid::FrameTls::Server(pem.server);
     if (!made.ok()) return made.status().WithContext(files.cert);
     tls.server = std::move(*made);
   }
   if (!files.server_ca.empty()) {
-    pem.ca_pem = server_ca;
-    auto made = grid::FrameTls::Client(pem);
+    auto made = grid::FrameTls::Client(pem.client);
     if (!made.ok()) return made.status().WithContext(files.server_ca);
     tls.client = std::move(*made);
   }
   return tls;
+}
+
+Status RenewFrameTls(const GridTlsFiles& files, const GridTls& tls) {
+  PERGOLA_ASSIGN_OR_RETURN(const GridPem pem, ReadPem(files));
+  if (tls.server != nullptr) {
+    PERGOLA_RETURN_IF_ERROR(tls.server->Renew(pem.server).WithContext(files.cert));
+  }
+  if (tls.client == nullptr) return OkStatus();
+  return tls.client->Renew(pem.client).WithContext(files.server_ca);
 }
 
 Status CheckHttpAdmission(const GridTlsFiles& files, const std::string& api_key_file) {

@@ -21,8 +21,8 @@ struct GridTlsFiles {
 };
 
 struct GridTls {
-  std::shared_ptr<const grid::FrameTls> server;  // null without a certificate
-  std::shared_ptr<const grid::FrameTls> client;  // null without server_ca
+  std::shared_ptr<grid::FrameTls> server;  // null without a certificate
+  std::shared_ptr<grid::FrameTls> client;  // null without server_ca
   rpc::LinkTls server_link;
   rpc::LinkTls client_link;
 
@@ -32,6 +32,10 @@ struct GridTls {
 
 // Errors name the file.
 Result<GridTls> ReadGridTls(const GridTlsFiles& files);
+
+// Rereads the files for the frames' connections to come; the other ports read theirs at the start
+// alone. Errors name the file, and what it was for stays as it was.
+Status RenewFrameTls(const GridTlsFiles& files, const GridTls& tls);
 
 // For a process with an HTTP port, which asks nobody for a certificate: INVALID_ARGUMENT where
 // clients need one and `api_key_file` is empty, so that HTTP would be a way round it.

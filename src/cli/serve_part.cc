@@ -246,8 +246,15 @@ int ServePart(const PartServerFlags& flags) {
   auto link = JoinGrid(flags.part, *tls, std::move(facts), load, [&duty] { duty.reset(); });
   if (!link.ok()) return Fail(link.status());
   Running running;
-  if (http && http->needs_keys()) {
-    running.reload = [&http] { TellReloaded(http->ReloadKeys(), "keys"); };
+  const bool certificates = tls->server != nullptr || tls->client != nullptr;
+  const bool keys = http && http->needs_keys();
+  if (keys || certificates) {
+    running.reload = [&] {
+      if (keys) TellReloaded(http->ReloadKeys(), "keys");
+      if (certificates) {
+        TellReloaded(RenewFrameTls(TlsFiles(flags), *tls), "certificates of frames");
+      }
+    };
   }
   running.drain = [&](std::chrono::milliseconds timeout) {
     link->reset();  // first: nothing new comes from the router

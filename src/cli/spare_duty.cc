@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstdio>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <thread>
@@ -65,34 +63,6 @@ std::string MakeName() {
 }
 
 }  // namespace
-
-// Keeps an assignment by asking for it while it lives.
-class SpareDuty::Keeper {
- public:
-  Keeper(const rpc::SpareLink& router, const std::string& name)
-      : thread_([this, &router, name] {
-          std::unique_lock lock(mutex_);
-          while (!wake_.wait_for(lock, kAskPeriod, [this] { return stopping_; })) {
-            lock.unlock();
-            (void)router.Ask({name, "", false}).ok();
-            lock.lock();
-          }
-        }) {}
-  ~Keeper() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    wake_.notify_all();
-    thread_.join();
-  }
-
- private:
-  std::mutex mutex_;  // guards the next
-  bool stopping_ = false;
-  std::condition_variable wake_;
-  std::thread thread_;  // last: it uses what stands above
-};
 
 SpareDuty::SpareDuty(const PartServerFlags& flags) : flags_(flags), name_(MakeName()) {}
 
@@ -171,7 +141,10 @@ Result<std::shared_ptr<grid::PartService>> SpareDuty::AwaitPart() {
     const auto asked = router_->Ask({name_, std::exchange(failed, ""), false});
     if (!asked.ok()) tell("the router does not answer: " + asked.status().message());
     if (!asked.ok() || !*asked) continue;
-    keeper_ = std::make_unique<Keeper>(*router_, name_);
+    // Keeps the assignment.
+    keeper_ = std::make_unique<Periodic>(kAskPeriod, [this] {
+      (void)router_->Ask({name_, "", false}).ok();
+    });
     auto part = TakeOver(**asked);
     if (part.ok()) return part;
     keeper_.reset();

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "cli/serve_part.h"
+#include "core/periodic.h"
 #include "grid/part_service.h"
 #include "pergola/status.h"
 #include "rpc/grid_link.h"
@@ -31,8 +32,6 @@ class SpareDuty {
   Result<std::shared_ptr<grid::PartService>> AwaitPart();
 
  private:
-  class Keeper;
-
   explicit SpareDuty(const PartServerFlags& flags);
   Result<std::shared_ptr<grid::PartService>> TakeOver(const service::GridAssignment& assignment);
 
@@ -40,7 +39,7 @@ class SpareDuty {
   std::string source_key_;
   std::string name_;
   std::unique_ptr<rpc::SpareLink> router_;
-  std::unique_ptr<Keeper> keeper_;
+  std::unique_ptr<Periodic> keeper_;  // asks for the assignment while it lives
 };
 
 }  // namespace pergola::cli

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
 #include <utility>
 
 namespace pergola::grid {
@@ -118,36 +119,68 @@ const BIO_METHOD* SocketMethod() {
 }  // namespace
 
 struct FrameTls::Impl {
+  bool server = false;
+  mutable std::mutex mutex;  // guards the next
   Context context;
+
+  // Another reference to the context of now.
+  Context Current() const {
+    const std::lock_guard lock(mutex);
+    SSL_CTX_up_ref(context.get());
+    return Context(context.get());
+  }
 };
+
+namespace {
+
+Result<Context> ServerContext(const FrameTlsPem& pem) {
+  if (pem.cert_pem.empty() || pem.key_pem.empty()) {
+    return InvalidArgumentError("TLS needs a certificate and its key");
+  }
+  PERGOLA_ASSIGN_OR_RETURN(Context context, MakeContext(TLS_server_method(), pem));
+  if (!pem.ca_pem.empty()) {
+    SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  }
+  // Sessions are not resumed: connections are few and last.
+  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_num_tickets(context.get(), 0);
+  return context;
+}
+
+Result<Context> ClientContext(const FrameTlsPem& pem) {
+  if (pem.ca_pem.empty()) {
+    return InvalidArgumentError("TLS needs the authorities that servers are checked with");
+  }
+  PERGOLA_ASSIGN_OR_RETURN(Context context, MakeContext(TLS_client_method(), pem));
+  SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+  return context;
+}
+
+}  // namespace
 
 FrameTls::FrameTls(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 FrameTls::~FrameTls() = default;
 
-Result<std::shared_ptr<const FrameTls>> FrameTls::Server(const FrameTlsPem& pem) {
-  if (pem.cert_pem.empty() || pem.key_pem.empty()) {
-    return InvalidArgumentError("TLS needs a certificate and its key");
-  }
-  auto impl = std::make_unique<Impl>();
-  PERGOLA_ASSIGN_OR_RETURN(impl->context, MakeContext(TLS_server_method(), pem));
-  if (!pem.ca_pem.empty()) {
-    SSL_CTX_set_verify(impl->context.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
-                       nullptr);
-  }
-  // Sessions are not resumed: connections are few and last.
-  SSL_CTX_set_session_cache_mode(impl->context.get(), SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_num_tickets(impl->context.get(), 0);
-  return std::shared_ptr<const FrameTls>(new FrameTls(std::move(impl)));
+Status FrameTls::Renew(const FrameTlsPem& pem) {
+  PERGOLA_ASSIGN_OR_RETURN(Context context,
+                           impl_->server ? ServerContext(pem) : ClientContext(pem));
+  const std::lock_guard lock(impl_->mutex);
+  impl_->context = std::move(context);
+  return OkStatus();
 }
 
-Result<std::shared_ptr<const FrameTls>> FrameTls::Client(const FrameTlsPem& pem) {
-  if (pem.ca_pem.empty()) {
-    return InvalidArgumentError("TLS needs the authorities that servers are checked with");
-  }
+Result<std::shared_ptr<FrameTls>> FrameTls::Server(const FrameTlsPem& pem) {
   auto impl = std::make_unique<Impl>();
-  PERGOLA_ASSIGN_OR_RETURN(impl->context, MakeContext(TLS_client_method(), pem));
-  SSL_CTX_set_verify(impl->context.get(), SSL_VERIFY_PEER, nullptr);
-  return std::shared_ptr<const FrameTls>(new FrameTls(std::move(impl)));
+  impl->server = true;
+  std::shared_ptr<FrameTls> tls(new FrameTls(std::move(impl)));
+  PERGOLA_RETURN_IF_ERROR(tls->Renew(pem));
+  return tls;
+}
+
+Result<std::shared_ptr<FrameTls>> FrameTls::Client(const FrameTlsPem& pem) {
+  std::shared_ptr<FrameTls> tls(new FrameTls(std::make_unique<Impl>()));
+  PERGOLA_RETURN_IF_ERROR(tls->Renew(pem));
+  return tls;
 }
 
 struct TlsSession::Impl {
@@ -157,7 +190,7 @@ struct TlsSession::Impl {
 
 TlsSession::TlsSession(const FrameTls& tls, int socket, const std::string& host)
     : impl_(std::make_unique<Impl>()) {
-  impl_->ssl.reset(SSL_new(tls.impl_->context.get()));
+  impl_->ssl.reset(SSL_new(tls.impl_->Current().get()));
   impl_->client = !host.empty();
   SSL* const ssl = impl_->ssl.get();
   BIO* const bio = BIO_new(SocketMethod());

@@ -28,13 +28,17 @@ struct FrameTlsPem {
   std::string ca_pem = {};
 };
 
-// What all connections of one side share. Immutable, thread-safe.
+// What all connections of one side share. Thread-safe.
 class FrameTls {
  public:
   // INVALID_ARGUMENT: a text is no PEM, or key and certificate do not belong together.
-  static Result<std::shared_ptr<const FrameTls>> Server(const FrameTlsPem& pem);
-  static Result<std::shared_ptr<const FrameTls>> Client(const FrameTlsPem& pem);
+  static Result<std::shared_ptr<FrameTls>> Server(const FrameTlsPem& pem);
+  static Result<std::shared_ptr<FrameTls>> Client(const FrameTlsPem& pem);
   ~FrameTls();
+
+  // From now on connections begin with these; those that stand stay as they are. Errors as above;
+  // then all stays as it was.
+  Status Renew(const FrameTlsPem& pem);
 
  private:
   friend class TlsSession;

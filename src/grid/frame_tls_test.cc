@@ -91,6 +91,26 @@ TEST_F(FrameTlsTest, AsksClientsForACertificateWhereAuthoritiesAreNamed) {
   EXPECT_TRUE(Echo(*server, "pergolas://", known.get()).ok());
 }
 
+TEST_F(FrameTlsTest, RenewedCertificatesAreThoseOfConnectionsToCome) {
+  const auto tls = *FrameTls::Server({ours_.cert_pem, ours_.key_pem, ""});
+  const auto server = Serve(tls);
+  const auto before = *FrameTls::Client({.ca_pem = ours_.cert_pem});
+  auto standing = FrameConnection::Connect("pergolas://127.0.0.1:" + std::to_string(server->port()),
+                                           Soon(), before.get());
+  ASSERT_TRUE(standing.ok());
+  EXPECT_EQ(tls->Renew({other_.cert_pem, ours_.key_pem, ""}).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(Echo(*server, "pergolas://", before.get()).ok());
+  ASSERT_TRUE(tls->Renew({other_.cert_pem, other_.key_pem, ""}).ok());
+  EXPECT_EQ(Echo(*server, "pergolas://", before.get()).code(), StatusCode::kUnauthenticated);
+  ASSERT_TRUE(before->Renew({.ca_pem = other_.cert_pem}).ok());
+  EXPECT_TRUE(Echo(*server, "pergolas://", before.get()).ok());
+  std::string frame;
+  AppendBytesFrame({.kind = FrameKind::kEncode}, "abc", &frame);
+  FrameHeader header;
+  std::vector<std::byte> payload;
+  EXPECT_TRUE(standing->Send(frame).ok() && standing->Receive(&header, &payload).ok());
+}
+
 TEST_F(FrameTlsTest, TextsThatAreNoPemAreErrors) {
   EXPECT_EQ(FrameTls::Server({}).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(FrameTls::Server({"x", "y", ""}).status().code(), StatusCode::kInvalidArgument);

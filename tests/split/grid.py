@@ -74,7 +74,7 @@ class Process:
 class Router(Process):
     def __init__(self, pergola, *args, ports=(0, 0, 0), scheme="http"):
         super().__init__(pergola, "router", "--port", ports[0], "--frame-port", ports[1], "--http-port", ports[2],
-                         "--evict-after", EVICT_AFTER_S, *args)
+                         "--evict-after", EVICT_AFTER_S, "--drain-timeout", "2", *args)
         self.join = self.wait_for(r"grpc://(\S+)")
         self.url = self.wait_for(r"pergolas?://\S+")
         self.http = self.wait_for(scheme + r"://\S+")

@@ -137,9 +137,13 @@ def check_grid(pergola, golden, folder, started):
     # A shard is killed while a text is made: the other one with its layers goes on.
     long = ("--prompt", texts[0], "--max-tokens", "400", "--context", "512", "--ignore-end", "--json", "--threads", "1")
     whole = run(pergola, "predict", "--model", model, *long).stdout
-    client = subprocess.Popen([str(each) for each in (pergola, "predict", "--model", folder / "all" / "client",
-                                                      "--attention-only", "--grid", router.url, *long)],
-                              stdout=subprocess.PIPE, text=True)
+
+    def begin():
+        return subprocess.Popen([str(each) for each in (pergola, "predict", "--model", folder / "all" / "client",
+                                                        "--attention-only", "--grid", router.url, *long)],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    client = begin()
     calls = sum(member["calls"] for member in state["members"])
     router.wait_until(lambda grid: sum(member["calls"] for member in grid["members"]) > calls + 50)
     low.kill()
@@ -148,6 +152,19 @@ def check_grid(pergola, golden, folder, started):
 
     # The router is killed and started again: the servers come back by themselves.
     router.kill()
+    router = started(Router(pergola, *keyed, ports=ports))
+    router.wait_until(lambda grid: len(grid["members"]) == 3)
+    assert grid().stdout == local
+
+    # The only server of a layer hangs while the router drains: the call is cut off, and no answer made up.
+    client = begin()
+    router.wait_until(lambda grid: sum(member["calls"] for member in grid["members"]) > 50)
+    high.process.send_signal(signal.SIGSTOP)
+    router.wait_until(lambda grid: any(member.get("layers") == [2, 2] and member["in_flight"] for member in grid["members"]))
+    assert router.stop() == 1, router.said
+    out, err = client.communicate(timeout=120)
+    assert client.returncode == 4 and not out, (client.returncode, out, err)
+    high.process.send_signal(signal.SIGCONT)
     router = started(Router(pergola, *keyed, ports=ports))
     router.wait_until(lambda grid: len(grid["members"]) == 3)
     assert grid().stdout == local

@@ -5,6 +5,7 @@
 """
 
 import json
+import signal
 import subprocess
 
 from grid import Process, Router, main, run, serve
@@ -70,6 +71,18 @@ def check_tls(pergola, golden, folder, started):
     assert "not trusted" in client("--ca", stranger[0], *tls(theirs), code=4).stderr
     client("--ca", ours[0], *tls(stranger), code=4)
     assert "wants TLS" in client(code=1).stderr
+    # The router's certificate is renewed while it runs; authorities of the old one trust it no more.
+    old = folder / "old.pem"
+    old.write_bytes(ours[0].read_bytes())
+    ours[1].write_text("no key")
+    router.process.send_signal(signal.SIGHUP)
+    router.wait_for("certificates of frames not reloaded")
+    assert client("--ca", old, *tls(theirs)).stdout == local
+    certificate(folder, "router")
+    router.process.send_signal(signal.SIGHUP)
+    router.wait_for("certificates of frames reloaded")
+    assert client("--ca", ours[0], *tls(theirs)).stdout == local
+    assert "not trusted" in client("--ca", old, *tls(theirs), code=4).stderr
     for process in (spare, embed, router):
         assert process.stop() == 0, process.said
 
