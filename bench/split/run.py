@@ -24,6 +24,7 @@ import threading
 import time
 
 PROMPT = "The capital of France is"
+SEQUENCES = 4
 PARTS = ("rows", "hop", "logits", "decode", "memory", "wire", "rtt")
 
 
@@ -144,10 +145,17 @@ class Split:
         return ["--prompt", PROMPT, "--max-tokens", str(tokens), "--ignore-end", "--json", "--profile", "--offline"]
 
     def predict(self, args):
-        done = subprocess.run([self.pergola, "predict", *map(str, args)], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            sys.exit(done.stderr)
-        return json.loads(done.stdout)
+        return self.predict_at_once(args, 1)[0]
+
+    def predict_at_once(self, args, count):
+        """The answers of `count` clients that run at the same time."""
+        clients = [subprocess.Popen([self.pergola, "predict", *map(str, args)], stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, text=True) for _ in range(count)]
+        said = [client.communicate() for client in clients]
+        for client, (_, errors) in zip(clients, said):
+            if client.returncode != 0:
+                sys.exit(errors)
+        return [json.loads(out) for out, _ in said]
 
 
 def measure_decode(split, tokens, table):
@@ -263,15 +271,22 @@ def measure_rtt(split, rtts, table):
     whole = split.predict(split.whole(tokens))["generated"]
     for rtt in rtts:
         relay = Relay([server.port for server in split.servers], rtt)
-        answer = split.predict(split.split(tokens, urls=relay.urls))
+        answers = {count: split.predict_at_once(split.split(tokens, "--threads", "1", urls=relay.urls), count)
+                   for count in (1, SEQUENCES)}
         relay.stop()
-        if answer["generated"] != whole:
+        if any(answer["generated"] != whole for each in answers.values() for answer in each):
             sys.exit("tokens through the relay are not those of the whole model")
+        answer = answers[1][0]
         # A token waits for every layer, for its row and for its logits.
         least = (split.layers + 2) * rtt
         per_token = answer["profile"]["decode_ms"] / answer["profile"]["decoded_tokens"]
         table.add("rtt", f"{rtt:g} ms emulated: {1000 / per_token:.1f} tokens/s; layers + 2 round trips are "
                   f"{least:.0f} ms", f"{per_token:.1f}", "ms a token")
+        # Servers answer the rows of all who wait for a layer together.
+        profiles = [each["profile"] for each in answers[SEQUENCES]]
+        speed = 1000 * sum(each["decoded_tokens"] for each in profiles) / max(each["decode_ms"] for each in profiles)
+        table.add("rtt", f"{rtt:g} ms emulated, {SEQUENCES} clients at once: {speed * per_token / 1000:.2f} times the "
+                  "tokens of one", f"{speed:.1f}", "tokens/s")
 
 
 def main():

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <thread>
+#include <vector>
 
 #include "grid/frame_connection.h"
 
@@ -144,6 +145,34 @@ TEST(FrameServerTest, ConnectionsThatNeverAskMakeRoomAndThoseThatDidStay) {
   EXPECT_EQ(Ask(*refused).code(), StatusCode::kUnavailable);
   for (FrameConnection& connection : late) EXPECT_TRUE(Ask(connection).ok());
   EXPECT_TRUE(Ask(*peer).ok());
+}
+
+// 1,000 clients of which 20 are there at a time; every third leaves without waiting for its answer,
+// every other third without having sent a whole frame.
+TEST(FrameServerTest, AThousandClientsJoinAndLeave) {
+  const auto server = FrameServer::Start({}, Echo());
+  ASSERT_TRUE(server.ok());
+  std::atomic<int> answered = 0;
+  std::vector<std::thread> clients;
+  for (int thread = 0; thread < 20; ++thread) {
+    clients.emplace_back([&] {
+      for (int client = 0; client < 50; ++client) {
+        auto connection = AskStats(**server);
+        ASSERT_TRUE(connection.ok()) << connection.status().ToString();
+        if (client % 3 == 1) continue;
+        FrameHeader header;
+        std::vector<std::byte> payload;
+        ASSERT_TRUE(connection->Receive(&header, &payload).ok());
+        ++answered;
+        if (client % 3 == 2) {
+          EXPECT_TRUE(connection->Send("half a header").ok());
+        }
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(answered, 20 * 33);
+  EXPECT_TRUE((*server)->Drain(std::chrono::seconds(30)));
 }
 
 TEST(FrameConnectionTest, APeerThatDripsDoesNotOutlastTheLimit) {
