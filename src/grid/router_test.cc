@@ -125,30 +125,6 @@ TEST(TopologyTest, EvictsTheSilentAndReplacesAServerThatCameBack) {
   EXPECT_EQ(topology.Beat(again, {}).code(), StatusCode::kNotFound);
 }
 
-TEST(TopologyTest, AThousandMembersJoinAndLeave) {
-  Topology topology;
-  const uint64_t steady = *topology.Add(Facts("steady", 0, 3));
-  std::vector<std::thread> threads;
-  for (int thread = 0; thread < 10; ++thread) {
-    threads.emplace_back([&, thread] {
-      std::vector<uint64_t> joined;
-      for (int member = 0; member < 100; ++member) {
-        const std::string url = std::to_string(thread) + "-" + std::to_string(member);
-        const auto id = topology.Add(Facts(url, member % 4, 3));
-        ASSERT_TRUE(id.ok()) << id.status().ToString();
-        joined.push_back(*id);
-        EXPECT_TRUE(topology.Beat(*id, {}).ok());
-        EXPECT_NE(topology.Pick(FrameKind::kFfn, 0, {}), nullptr);
-        if (member % 2 == 1) topology.Remove(joined[static_cast<size_t>(member) / 2]);
-      }
-      for (const uint64_t id : joined) topology.Remove(id);  // half of them once more
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  ASSERT_EQ(topology.members()->size(), 1u);
-  EXPECT_EQ(topology.members()->front()->id, steady);
-}
-
 TEST(TopologyTest, PicksTheLessBusyAndNobodyTwice) {
   Topology topology;
   ASSERT_TRUE(topology.Add(Facts("a", 0, 3)).ok() && topology.Add(Facts("b", 0, 3)).ok());
@@ -197,6 +173,23 @@ TEST(TopologyTest, GivesEveryGapToOneSpareUntilItFailsOrIsSilent) {
   EXPECT_FALSE(ask("z"));
   ASSERT_TRUE(topology.Assign({"x", "", true}).ok());
   EXPECT_TRUE(ask("z")->embed);
+}
+
+TEST(GapLeasesTest, ASpareIsFreeAgainWhenItsGapIsFilledOrItHasFailedOrGone) {
+  GapLeases leases;
+  const SteadyTime start = std::chrono::steady_clock::now();
+  const Gap low{false, 0, 1}, high{false, 2, 3};
+  const Gap both[] = {low, high}, second[] = {high};
+  EXPECT_EQ(**leases.Take("x", both, start), low);
+  EXPECT_EQ(**leases.Take("y", both, start), high);
+  EXPECT_FALSE(*leases.Take("x", second, start));  // filled, and the other is y's
+  leases.Fail("y", start);
+  EXPECT_FALSE(*leases.Take("y", second, start));  // rests
+  EXPECT_EQ(**leases.Take("x", second, start), high);
+  EXPECT_FALSE(*leases.Take("y", second, start + GapLeases::kRest));
+  leases.Remove("x");
+  EXPECT_EQ(**leases.Take("y", second, start + GapLeases::kRest), high);
+  EXPECT_EQ(leases.size(start + GapLeases::kRest), 1u);
 }
 
 TEST(GapLeasesTest, ASilentSpareLosesItsGap) {
