@@ -81,6 +81,10 @@ Status Router::Handle(const FrameHeader& request, std::span<const std::byte> pay
     const SteadyTime start = std::chrono::steady_clock::now();
     const CallLimit limit = TryLimit(end, others);
     const Status status = Forward(request, payload, *member, limit, answer);
+    if (status.code() == StatusCode::kCancelled && cancelled_) {
+      answer->resize(before);
+      return UnavailableError("the router is stopping");  // a client that waits asks the next one
+    }
     if (status.ok()) member->shunned_until = SteadyTime::min();
     if (status.ok() || !IsTransient(status)) return status;
     if (AtFault(start, limit.deadline, end)) {

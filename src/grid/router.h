@@ -51,7 +51,8 @@ class Router {
   // within the time that the request states; FAILED_PRECONDITION for another identity.
   Status Handle(const FrameHeader& request, std::span<const std::byte> payload,
                 std::string* answer);
-  // Ends the calls under way and all to come with CANCELLED.
+  // Ends the calls under way and all to come with UNAVAILABLE: whoever waits for a router asks
+  // again.
   void Cancel() { cancelled_ = true; }
 
  private:

@@ -138,9 +138,9 @@ def check_grid(pergola, golden, folder, started):
     long = ("--prompt", texts[0], "--max-tokens", "400", "--context", "512", "--ignore-end", "--json", "--threads", "1")
     whole = run(pergola, "predict", "--model", model, *long).stdout
 
-    def begin():
+    def begin(*more):
         return subprocess.Popen([str(each) for each in (pergola, "predict", "--model", folder / "all" / "client",
-                                                        "--attention-only", "--grid", router.url, *long)],
+                                                        "--attention-only", "--grid", router.url, *long, *more)],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     client = begin()
@@ -156,17 +156,20 @@ def check_grid(pergola, golden, folder, started):
     router.wait_until(lambda grid: len(grid["members"]) == 3)
     assert grid().stdout == local
 
-    # The only server of a layer hangs while the router drains: the call is cut off, and no answer made up.
-    client = begin()
+    # The only server of a layer hangs while the router drains: the call is cut off at the limit. Who waits goes on
+    # with the next router.
+    client, patient = begin(), begin("--wait", "60")
     router.wait_until(lambda grid: sum(member["calls"] for member in grid["members"]) > 50)
     high.process.send_signal(signal.SIGSTOP)
     router.wait_until(lambda grid: any(member.get("layers") == [2, 2] and member["in_flight"] for member in grid["members"]))
     assert router.stop() == 1, router.said
     out, err = client.communicate(timeout=120)
     assert client.returncode == 4 and not out, (client.returncode, out, err)
+    assert patient.poll() is None
     high.process.send_signal(signal.SIGCONT)
     router = started(Router(pergola, *keyed, ports=ports))
     router.wait_until(lambda grid: len(grid["members"]) == 3)
+    assert patient.communicate(timeout=120)[0] == whole and patient.returncode == 0
     assert grid().stdout == local
 
     # A server that is told to stop leaves first; then there is a gap.
