@@ -56,7 +56,9 @@ inline VecF LoadBF16(const uint16_t* source) {
   return _mm512_permutexvar_ps(reinterpret_cast<__m512i>(lanes), value);
 }
 
-// Of a table of 32 values that of each lane's index, of which the lowest 5 bits count.
+// Of a table of 32 values, aligned to 64 bytes, that of each lane's index, of which the lowest 5
+// bits count.
+constexpr bool kHasLookUp = true;
 inline VecF LookUp(const float* table, VecI index) {
   return _mm512_permutex2var_ps(_mm512_load_ps(table), reinterpret_cast<__m512i>(index),
                                 _mm512_load_ps(table + 16));

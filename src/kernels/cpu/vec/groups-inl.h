@@ -27,6 +27,8 @@ struct GroupTile {
   float* c;
   int64_t c_stride;
   bool first;
+  int64_t ahead = 0;  // bytes from b, to panels that will be needed soon
+  int64_t ahead_panels = 0;
 };
 
 // Two f32 per column end a block: steps, then the steps of its second half or offsets.
@@ -70,6 +72,7 @@ void RunTile(const GroupTile<Block>& tile) {
   RowPointers<kRows, int16_t> a(tile.a, tile.a_stride);
   for (int64_t block = 0; block < tile.depth / kBlock; ++block) {
     const std::byte* b = tile.b + block * Block::kBytes;
+    PrefetchBlocks<Block::kBytes>(tile, b);
     // Of every vector of columns: the first f32 at the block's end, or the second.
     const auto scale = [&](int vec, int which) {
       return Load(reinterpret_cast<const float*>(b + vec / kPanelVecs * tile.panel_stride +

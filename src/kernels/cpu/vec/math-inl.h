@@ -3,9 +3,7 @@
 // driven to a minimax fit in double precision. Not a number stays not a number.
 #pragma once
 
-#if defined(__AVX512F__)
 #include "kernels/cpu/vec/normal_tail-inl.h"
-#endif
 #include "kernels/ops_types.h"
 
 namespace {
@@ -90,10 +88,10 @@ inline VecF GeluErfByExp(VecF x) {
   return TimesNormal(x, ExpOfNegative(x * -0.5f * x) * (p * t));
 }
 
-#if defined(__AVX512F__)
-// x Phi(x), with Phi(-z) in pieces whose coefficients stay in registers: a third of the work. A
-// lane so far out that the pieces lose its result's digits takes the formula above.
+// x Phi(x). Where a table can be looked up in registers Phi(-z) comes in pieces, for half of the
+// work; a lane so far out that the pieces lose its result's digits takes the formula above.
 inline VecF GeluErf(VecF x) {
+  if constexpr (!kHasLookUp) return GeluErfByExp(x);
   const VecF magic = Set(12582912.0f);
   const VecF z = Min(Set(kLargestNormalTail), Abs(x));  // not a number stays
   const VecF nearest = MulAdd(z, Set(kNormalTailPieces), magic);
@@ -101,15 +99,13 @@ inline VecF GeluErf(VecF x) {
   const VecF r = MulAdd(nearest - magic, Set(-1.0f / kNormalTailPieces), z);
   VecF tail = LookUp(kNormalTail[5], piece);
 #pragma GCC unroll 5
-  for (int power = 4; power >= 0; --power)
+  for (int power = 4; power >= 0; --power) {
     tail = MulAdd(tail, r, LookUp(kNormalTail[power], piece));
+  }
   const VecF result = TimesNormal(x, tail);
   const VecI far = x < -kPreciseNormalTail;
   return Any(far) ? (far ? GeluErfByExp(x) : result) : result;
 }
-#else
-inline VecF GeluErf(VecF x) { return GeluErfByExp(x); }
-#endif
 
 template <Epilogue kEpilogue>
 inline VecF Activate(VecF sum) {

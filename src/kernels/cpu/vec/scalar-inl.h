@@ -132,5 +132,8 @@ inline VecI EndByteDots(VecI sum, int32_t) { return sum; }
 constexpr bool kHasBF16Dot = false;
 inline void AddBF16Dot(VecI, VecI, VecF&) {}
 inline void StoreBF16(VecF, uint16_t*) {}
+constexpr bool kHasLookUp = false;
+inline VecF LookUp(const float*, VecI) { return VecF{}; }
+inline bool Any(VecI) { return false; }
 
 }  // namespace

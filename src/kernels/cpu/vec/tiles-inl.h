@@ -52,6 +52,21 @@ struct RowPointers {
 // Weights come from the second-level cache while rows stay in the first: fetched 16 k ahead.
 constexpr int64_t kPrefetchDistance = 16 * kPanelCols;
 
+// The first row tiles of a group of panels fetch the next group from memory, a panel each, while
+// they multiply (RunRowTiles): else the first tile of every group waits for it.
+constexpr int kSecondLevel = 2;  // the locality of __builtin_prefetch
+
+// The same for a tile whose panels are made of blocks of so many bytes; a lone tile fetches them
+// all.
+template <int64_t kBytes, class Tile>
+inline void PrefetchBlocks(const Tile& tile, const std::byte* block) {
+  block += tile.ahead;
+  for (int64_t panel = 0; panel < tile.ahead_panels; ++panel, block += tile.panel_stride) {
+#pragma GCC unroll 16
+    for (int64_t at = 0; at < kBytes; at += 64) __builtin_prefetch(block + at, 0, kSecondLevel);
+  }
+}
+
 // Rows [0, R) of `a` times P panels, added to `c` or (first) written to it.
 template <class Weight>
 struct FloatTile {
@@ -68,7 +83,7 @@ struct FloatTile {
   float* c;
   int64_t c_stride;
   bool first;
-  const Weight* next = nullptr;  // `depth` rows of a panel that is used soon
+  int64_t ahead = 0;  // from b, to a panel that will be needed soon
 };
 
 using F32Tile = FloatTile<float>;
@@ -86,11 +101,9 @@ void RunTile(const FloatTile<Weight>& tile) {
   }
   RowPointers<kRows, float> a(tile.a, tile.a_stride);
   const Weight* b = tile.b;
-  const Weight* next = tile.next == nullptr ? b : tile.next;
   const int64_t panel_stride = tile.panel_stride;
   for (int64_t k = tile.depth; k > 0; --k) {
-    __builtin_prefetch(next, 0, 2);
-    next += kPanelCols;
+    __builtin_prefetch(b + tile.ahead, 0, kSecondLevel);
     VecF weights[kVecs];
 #pragma GCC unroll 16
     for (int vec = 0; vec < kVecs; ++vec) {
@@ -267,6 +280,8 @@ struct BlockTile {
   float* c;
   int64_t c_stride;
   bool first;
+  int64_t ahead = 0;  // bytes from b, to panels that will be needed soon
+  int64_t ahead_panels = 0;
 };
 
 struct Q8Block {
@@ -321,6 +336,7 @@ void RunTile(const BlockTile<Block>& tile) {
     VecI acc[kRows][kVecs];
     ClearSums(acc);
     const std::byte* b = tile.b + block * kBytes;
+    PrefetchBlocks<kBytes>(tile, b);
     AddBlockPart<Block, 0>(b, tile.panel_stride, a, acc);
     if constexpr (Block::kPairsPerByte == 2) {
       AddBlockPart<Block, 1>(b, tile.panel_stride, a, acc);
@@ -354,6 +370,8 @@ struct BytesTile {
   float* c;
   int64_t c_stride;
   bool first;
+  int64_t ahead = 0;  // bytes from b, to panels that will be needed soon
+  int64_t ahead_panels = 0;
 };
 
 // Four weights of every column times four values of every row, `offset` columns from `a`.
@@ -417,6 +435,7 @@ void RunTile(const BytesTile<Block>& tile) {
   RowPointers<kRows, int8_t> a(tile.a, tile.a_stride);
   for (int64_t block = 0; block < tile.depth / Block::kDepth; ++block) {
     const std::byte* b = tile.b + block * Block::kBytes;
+    PrefetchBlocks<Block::kBytes>(tile, b);
     const int32_t* starts = tile.a_starts + block;
     const float* a_scales = tile.a_scales + block;
     VecI acc[kRows][kVecs];
@@ -561,8 +580,11 @@ inline void RunRowTiles(const RowTiles& tiles, int64_t panels, const Tile& first
     if constexpr (requires { tile.a_starts; }) {
       tile.a_starts = first_tile.a_starts + tiles.begin(i) * tile.a_blocks;
     }
-    if constexpr (requires { tile.next; }) {
-      tile.next = i < panels ? tile.b + (panels + i) * tile.panel_stride : nullptr;
+    if constexpr (requires { tile.ahead; }) {
+      tile.ahead = i < panels ? (panels + i) * tile.panel_stride : 0;
+    }
+    if constexpr (requires { tile.ahead_panels; }) {
+      tile.ahead_panels = tiles.count == 1 ? panels : i < panels ? 1 : 0;
     }
     FindTile<Tile>(tiles.size(i), panels)(tile);
   }
