@@ -2,6 +2,7 @@
 //
 //   PERGOLA_CHECK(x)   always on; prints the expression and its place, then aborts.
 //   PERGOLA_DCHECK(x)  on unless NDEBUG (tests and sanitizers run with it); documents an invariant.
+//   kAddressSanitizer  whether reads beyond an allocation are seen: then nothing should share one.
 #pragma once
 
 namespace pergola::internal {
@@ -18,3 +19,11 @@ namespace pergola::internal {
 #else
 #define PERGOLA_DCHECK(condition) PERGOLA_CHECK(condition)
 #endif
+
+namespace pergola {
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kAddressSanitizer = true;
+#else
+inline constexpr bool kAddressSanitizer = false;
+#endif
+}  // namespace pergola

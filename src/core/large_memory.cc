@@ -15,12 +15,6 @@ constexpr size_t kLineBytes = 64;
 constexpr size_t kLeastChunkBytes = size_t{64} << 10;
 constexpr size_t kMostChunkBytes = size_t{32} << 20;
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kShareChunks = false;  // a read beyond a piece must be seen
-#else
-constexpr bool kShareChunks = true;
-#endif
-
 size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 }  // namespace
@@ -42,7 +36,7 @@ void FreeLarge(void* memory) { std::free(memory); }
 
 std::shared_ptr<std::byte> ChunkedMemory::Allocate(size_t bytes) {
   const size_t rounded = RoundUp(bytes, kLineBytes);
-  if (!kShareChunks) return {static_cast<std::byte*>(AllocateLarge(rounded)), LargeDeleter()};
+  if (kAddressSanitizer) return {static_cast<std::byte*>(AllocateLarge(rounded)), LargeDeleter()};
   const std::lock_guard lock(mutex_);
   if (rounded > chunk_bytes_ - used_) {
     // As much again as there is: little is lost to small models, and large ones get few chunks.
