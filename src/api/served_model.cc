@@ -58,8 +58,8 @@ service::ModelInfo MakeInfo(std::string id, const engine::Model& model) {
   return info;
 }
 
-// Everything that decides the bits of a row beside its key. Files may change under the same name
-// and size, so a forward pass has its say: of tokens from all over the vocabulary.
+// Everything that decides the bits of a row beside its key: the weights, and a forward pass for
+// what is done with them.
 Result<std::string> IdentityOf(const service::ModelInfo& info, const engine::Model& model) {
   constexpr int64_t kProbeTokens = 8;
   OutputSet outputs;
@@ -76,7 +76,8 @@ Result<std::string> IdentityOf(const service::ModelInfo& info, const engine::Mod
   PERGOLA_ASSIGN_OR_RETURN(const auto answer, runner.Run(probe));
   std::string identity = info.architecture + "\n" + info.numeric_class + "\n" + info.quantisation +
                          "\n" + info.pooling + "\n" + std::to_string(info.parameters) +
-                         " parameters, " + std::to_string(info.weight_bytes) + " bytes\n";
+                         " parameters, " + std::to_string(info.weight_bytes) + " bytes, checksum " +
+                         std::to_string(model.ContentChecksum()) + "\n";
   for (const OutputKind kind : kOutputKinds) {
     if (!outputs.Has(kind)) continue;
     PERGOLA_ASSIGN_OR_RETURN(const ConstF32Matrix rows, answer->Rows(0, kind));
@@ -90,8 +91,7 @@ Status OpenCacheFile(const ServedModelOptions& options, const service::ModelInfo
                      scheduler::Scheduler* scheduler) {
   scheduler::ResultFileOptions file;
   file.path = options.cache_file;
-  // The time too: whoever writes the file anew need not have changed what the probe sees.
-  file.identity = info.rows_identity + "\nof " + std::to_string(info.modified_unix_seconds);
+  file.identity = info.rows_identity;
   file.max_bytes = options.cache_file_bytes;
   file.tell = options.tell;
   const auto take = [scheduler](const scheduler::SequenceKey& key, scheduler::StoredOutput output) {

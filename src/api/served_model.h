@@ -26,7 +26,7 @@ struct ServedModelOptions {
   // Keeps rows over restarts in this file (scheduler/result_file.h); empty: none.
   std::string cache_file;
   int64_t cache_file_bytes = int64_t{1} << 30;
-  // Fills ModelInfo::rows_identity: a small forward pass more.
+  // Fills ModelInfo::rows_identity: reads all weights, and a small forward pass more.
   bool identify = false;
   // Told what a log should hold about the file, on any thread.
   std::function<void(const std::string&)> tell = [](const std::string&) {};

@@ -4,6 +4,7 @@
 #include <simdjson.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -11,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/testing/temp_folder.h"
+#include "formats/tensor_source.h"
 #include "service/embedding_format.h"
 
 namespace pergola::api {
@@ -83,6 +86,33 @@ TEST(ServedModelTest, Int8OfPplxEmbedIsTheReferences) {
     }
   }
   EXPECT_EQ(index, expected.size());
+}
+
+// Wherever in the weights: no forward pass of a few tokens would see a row of the embedding table.
+TEST(ServedModelTest, TheIdentityIsOfAllWeights) {
+  const TempFolder folder;
+  const auto copy = folder.path() / "model";
+  std::filesystem::copy(std::string(PERGOLA_TEST_DATA) + "/golden/tiny/bert", copy,
+                        std::filesystem::copy_options::recursive);
+  const auto identity = [&] {
+    ServedModelOptions options;
+    options.identify = true;
+    const auto served = ServedModel::Open("m", copy.string(), options);
+    EXPECT_TRUE(served.ok()) << served.status().ToString();
+    return served.ok() ? (*served)->info().rows_identity : std::string();
+  };
+  const std::string before = identity();
+  EXPECT_EQ(identity(), before);
+  const auto source = formats::OpenTensorSource(copy.string());
+  ASSERT_TRUE(source.ok());
+  const formats::TensorInfo* table = (*source)->Find("embeddings.word_embeddings.weight");
+  ASSERT_NE(table, nullptr);
+  std::fstream file(copy / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+  // Of token 1, which is not one of those asked; its lowest bits.
+  file.seekp(static_cast<std::streamoff>(table->file_offset + table->view.row_bytes()));
+  file.put('\x5a');
+  file.close();
+  EXPECT_NE(identity(), before);
 }
 
 }  // namespace

@@ -21,8 +21,10 @@ namespace pergola::internal {
 #endif
 
 namespace pergola {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__)  // g++
 inline constexpr bool kAddressSanitizer = true;
+#elif defined(__has_feature)  // clang
+inline constexpr bool kAddressSanitizer = __has_feature(address_sanitizer);
 #else
 inline constexpr bool kAddressSanitizer = false;
 #endif

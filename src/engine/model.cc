@@ -4,10 +4,13 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "engine/lora.h"
 #include "engine/model_files.h"
+#include "kernels/checksum.h"
 #include "models/registry.h"
 
 namespace pergola::engine {
@@ -131,6 +134,16 @@ void Model::CollectFacts(const kernels::LinearOptions& options) {
   const auto dtype = static_cast<DType>(most - matrices.begin());
   facts_.quantisation = std::string(DTypeName(dtype));
   facts_.numeric_class = ops_->numeric_class(dtype, options);
+}
+
+uint32_t Model::ContentChecksum() const {
+  std::string all;
+  for (const formats::TensorInfo& tensor : source_->tensors()) {
+    const auto bytes = static_cast<size_t>(tensor.view.bytes());
+    all += tensor.name + " " + std::string(DTypeName(tensor.view.dtype)) + " " +
+           std::to_string(kernels::Crc32c({tensor.view.data, bytes})) + "\n";
+  }
+  return kernels::Crc32c(std::as_bytes(std::span(all)));
 }
 
 }  // namespace pergola::engine

@@ -64,6 +64,9 @@ class Model {
   const Head* FindHead(OutputKind kind) const;
   const std::shared_ptr<const tokenizers::Tokenizer>& tokenizer() const { return tokenizer_; }
   const ModelFacts& facts() const { return facts_; }
+  // Of the names, types and bytes of all tensors in the files, which are read for it (some 10 GB/s
+  // once they are in memory).
+  uint32_t ContentChecksum() const;
   kernels::Ops& ops() const { return *ops_; }
 
   int64_t hidden_width() const { return encoder_->hidden_width(); }  // D

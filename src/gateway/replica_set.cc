@@ -220,6 +220,7 @@ void ReplicaSet::State::Take(const Attempt& attempt, InferenceOutput output, Lat
     job.output.queue_time = std::max(job.output.queue_time, output.queue_time);
     job.output.inference_time += output.inference_time;
     job.output.cache_hits += output.cache_hits;
+    service::JoinIdentity(output.rows_identity, &job.output.rows_identity);
   }
   FinishPiece(attempt.job, attempt.piece, later);
 }

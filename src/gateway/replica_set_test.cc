@@ -99,6 +99,7 @@ class FakeReplica : public service::InferenceService {
           1, kWidth, {static_cast<float>(sequence.ids[0]), static_cast<float>(number_)}};
       output.sequences.push_back(std::move(rows));
     }
+    output.rows_identity = std::to_string(number_);
     return output;
   }
 

@@ -309,7 +309,10 @@ void Routes::State::Complete(const ExchangePtr& exchange, const ServedModel* mod
   for (const auto& sequence : output->sequences) {
     values += sequence == nullptr ? 0 : static_cast<int64_t>(sequence->values());
   }
-  auto render = [this, exchange, answer = std::move(answer),
+  // Of somebody else's, who has since taken the model's place or only passed by, nothing is kept.
+  const std::string& identity = answer->served->info.rows_identity;
+  const bool kept = !identity.empty() && output->rows_identity == identity;
+  auto render = [this, exchange, kept, answer = std::move(answer),
                  output = std::move(*output)]() mutable {
     answer->total_time = Clock::now() - exchange->request().received;
     std::vector<HttpHeader> headers = AnswerHeaders(*answer, output);
@@ -317,8 +320,7 @@ void Routes::State::Complete(const ExchangePtr& exchange, const ServedModel* mod
       return exchange->Fail({status, "", "", false});
     }
     std::string body = exchange->take_repeated_body();
-    if (!body.empty() && !answer->served->info.rows_identity.empty() &&
-        AnswerCache::IsKept(*answer)) {
+    if (kept && !body.empty() && AnswerCache::IsKept(*answer)) {
       answers.Put(exchange->route(), std::move(body), answer.get());
     }
     const RenderEmbed render_embed = answer->call.render;

@@ -503,6 +503,14 @@ TEST_F(RepeatedBodyTest, NothingIsKeptWhileTheRowsMayChange) {
   EXPECT_EQ(computed_, 4);
 }
 
+TEST_F(RepeatedBodyTest, NothingIsKeptOfRowsThatSomebodyElseComputed) {
+  RoutesOptions options = Options();
+  options.models[0].info.rows_identity = "two";
+  Routes routes(std::move(options));
+  for (int i = 0; i < 4; ++i) Post(routes, "/v1/embeddings", kOneText);
+  EXPECT_EQ(computed_, 4);
+}
+
 TEST_F(RepeatedBodyTest, KeysPayForItAsForAnyOther) {
   Routes routes(Options());
   const auto key = std::make_shared<KeyUsage>(KeyLimits{.tokens_per_minute = 14}, Clock::now());

@@ -22,6 +22,17 @@
 namespace pergola::grid {
 namespace {
 
+// A client may rest between two requests for as long as it likes, but one that is gone without a
+// word must not hold its place: a minute of silence, then three questions.
+void SetOptions(int socket) {
+  const int on = 1, idle_seconds = 60, between_seconds = 10, questions = 3;
+  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds, sizeof idle_seconds);
+  setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &between_seconds, sizeof between_seconds);
+  setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &questions, sizeof questions);
+}
+
 constexpr std::chrono::seconds kStallLimit{10};
 
 std::string ErrorFrame(const FrameHeader& request, const Status& status) {
@@ -108,8 +119,7 @@ void FrameServer::Impl::Accept() {
       }
       return;  // shut down
     }
-    const int on = 1;
-    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    SetOptions(socket);
     const std::lock_guard lock(mutex);
     Reap();
     if (stopping || !HasRoom()) {

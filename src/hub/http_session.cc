@@ -10,6 +10,9 @@
 namespace pergola::hub {
 namespace {
 
+// For messages: a query may hold the signature of an upload.
+std::string WithoutQuery(const std::string& url) { return url.substr(0, url.find('?')); }
+
 constexpr size_t kMaxBodyBytes = size_t{256} << 20;
 constexpr size_t kQuotedBytes = 300;
 
@@ -136,7 +139,9 @@ Result<std::string_view> HttpSession::Perform(const std::string& path, const std
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, nullptr);
   curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, nullptr);
   received_bytes_ += body_.size();
-  if (code == CURLE_OPERATION_TIMEDOUT) return DeadlineExceededError(url + ": no answer in time");
+  if (code == CURLE_OPERATION_TIMEDOUT) {
+    return DeadlineExceededError(WithoutQuery(url) + ": no answer in time");
+  }
   if (code != CURLE_OK) {
     const std::string server = own ? UrlOrigin(url) : base_;
     return UnavailableError(server + ": " +
@@ -150,9 +155,8 @@ Result<std::string_view> HttpSession::Perform(const std::string& path, const std
 
 Status HttpSession::StatusOfAnswer(const std::string& url, long code) const {
   if (code / 100 == 2) return OkStatus();
-  // Without the query, which may hold the signature of an upload.
-  const std::string message = url.substr(0, url.find('?')) + " answered " + std::to_string(code) +
-                              ": " + body_.substr(0, kQuotedBytes);
+  const std::string message = WithoutQuery(url) + " answered " + std::to_string(code) + ": " +
+                              body_.substr(0, kQuotedBytes);
   if (code == 401 || code == 403) return UnauthenticatedError(message);
   if (code == 404) return NotFoundError(message);
   if (code == 409) return AlreadyExistsError(message);

@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <charconv>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -20,6 +21,8 @@
 
 namespace pergola::hub {
 namespace {
+
+constexpr int64_t kMostPartBytes = int64_t{64} << 30;
 
 namespace fs = std::filesystem;
 using simdjson::dom::element;
@@ -260,8 +263,12 @@ Status Upload::SendParts(const Pending& pending, const std::string& url, element
   PERGOLA_RETURN_IF_ERROR(header["chunk_size"].get(chunk_text) == simdjson::SUCCESS
                               ? OkStatus()
                               : DataLossError("no size of parts"));
-  const int64_t chunk = std::atoll(std::string(chunk_text).c_str());
-  if (chunk <= 0) return DataLossError("parts of " + std::string(chunk_text) + " bytes");
+  int64_t chunk = 0;
+  const char* const end = chunk_text.data() + chunk_text.size();
+  const auto [stopped, problem] = std::from_chars(chunk_text.data(), end, chunk);
+  if (problem != std::errc() || stopped != end || chunk <= 0 || chunk > kMostPartBytes) {
+    return DataLossError("parts of " + std::string(chunk_text) + " bytes");
+  }
   std::map<int, std::string> places;  // by number, "1" or "00001"
   simdjson::dom::object fields;
   if (header.get(fields) != simdjson::SUCCESS) return DataLossError("no list of parts");
@@ -270,7 +277,7 @@ Status Upload::SendParts(const Pending& pending, const std::string& url, element
     const int number = std::atoi(std::string(key).c_str());
     if (number > 0 && value.get(place) == simdjson::SUCCESS) places.emplace(number, place);
   }
-  const int64_t count = (pending.bytes + chunk - 1) / chunk;
+  const int64_t count = (pending.bytes - 1) / chunk + 1;
   std::string done;
   for (int64_t part = 1; part <= count; ++part) {
     const auto place = places.find(static_cast<int>(part));

@@ -143,6 +143,7 @@ void EncodeOutput(const InferenceOutput& output, v1::InferResponse* message) {
   message->set_queue_time_ns(output.queue_time.count());
   message->set_inference_time_ns(output.inference_time.count());
   message->set_cache_hits(output.cache_hits);
+  message->set_rows_identity(output.rows_identity);
   message->mutable_outputs()->Reserve(static_cast<int>(output.sequences.size()));
   for (const std::shared_ptr<const SequenceOutput>& sequence : output.sequences) {
     v1::SequenceOutput* added = message->add_outputs();
@@ -168,6 +169,7 @@ Result<InferenceOutput> DecodeOutput(const v1::InferRequest& asked,
   output.queue_time = std::chrono::nanoseconds(message.queue_time_ns());
   output.inference_time = std::chrono::nanoseconds(message.inference_time_ns());
   output.cache_hits = message.cache_hits();
+  output.rows_identity = message.rows_identity();
   output.sequences.reserve(static_cast<size_t>(message.outputs_size()));
   for (int index = 0; index < message.outputs_size(); ++index) {
     auto sequence = std::make_shared<SequenceOutput>();

@@ -54,15 +54,14 @@ std::vector<size_t> ChooseExpress(std::span<const WaitingSequence> queue,
   int64_t left = options.step_tokens / 8;
   std::vector<size_t> express;
   if (options.lookahead == 0 || batch.size() == queue.size()) return express;
-  const auto looked_at = static_cast<size_t>(options.lookahead) + batch.size();
-  std::vector<bool> taken(std::min(queue.size(), looked_at));
-  for (const size_t index : batch) {
-    if (index < taken.size()) taken[index] = true;
-  }
-  for (size_t index = 0; index < taken.size(); ++index) {
+  const auto is_long = [&](size_t index) { return queue[index].tokens > short_tokens; };
+  if (std::none_of(batch.begin(), batch.end(), is_long)) return express;
+  std::vector<bool> taken(queue.size());
+  for (const size_t index : batch) taken[index] = true;
+  for (size_t index = 0; index < queue.size() && left > 0; ++index) {
     const WaitingSequence& each = queue[index];
     if (taken[index] || each.priority != Priority::kOnline) continue;
-    if (each.tokens > short_tokens || each.tokens > left) continue;
+    if (is_long(index) || each.tokens > left) continue;
     if (static_cast<int64_t>(express.size()) >= options.max_sequences) break;
     express.push_back(index);
     left -= each.tokens;

@@ -9,10 +9,11 @@
 //      look-ahead, a sequence that does not fit is stepped over (it stays where it is and is never
 //      overtaken as head); without, the batch ends there.
 //   3. A sequence larger than the budget runs alone.
-//   4. Where that leaves out short online sequences (a sixteenth of the budget at most), these run
-//   first, an eighth of the budget at most, in a step of their own; never twice in a row. A text of
-//   one word then waits for one step and not for all long texts before it, and whoever is head for
-//   one such step more. Not in strict order.
+//   4. Where that leaves out short online sequences (a sixteenth of the budget at most) for a
+//   longer one, these run first, wherever in the queue they stand: an eighth of the budget at most,
+//   in a step of their own; never twice in a row. A text of one word then waits for one step and
+//   not for all long texts before it, and whoever is head for one such step more. Not in strict
+//   order.
 //
 // When the batch is cut: an idle engine starts at once, and what arrives while it runs is the next
 // batch. Only after a step of several sequences does the next one wait for company (CollectUntil):
@@ -77,7 +78,7 @@ std::vector<size_t> ChooseBatch(std::span<const WaitingSequence> queue,
                                 service::Clock::time_point now, const BatchingOptions& options);
 
 // Rule 4: what runs in place of `batch`, which ChooseBatch chose from the same queue; empty:
-// nothing, `batch` runs. Not to be asked right after a step that came of it. O(batch + lookahead).
+// nothing, `batch` runs. Not to be asked right after a step that came of it. O(queue).
 std::vector<size_t> ChooseExpress(std::span<const WaitingSequence> queue,
                                   std::span<const size_t> batch, const BatchingOptions& options);
 

@@ -68,6 +68,21 @@ TEST(BatchingPolicyTest, ShortOnesThatALongHeadLeavesOutRunFirst) {
   EXPECT_TRUE(ChooseExpress(long_ones, Batch{0}, options).empty());
 }
 
+TEST(BatchingPolicyTest, AShortOneRunsFirstHoweverManyLongOnesStandBeforeIt) {
+  std::vector<WaitingSequence> queue(2000, Online(64, 0));
+  queue.push_back(Online(1, 1));
+  const BatchingOptions options = Budget(64);
+  EXPECT_EQ(ChooseExpress(queue, ChooseBatch(queue, kStart, options), options), (Batch{2000}));
+}
+
+TEST(BatchingPolicyTest, ShortOnesAmongThemselvesTakeTheirTurns) {
+  const std::vector<WaitingSequence> queue(100, Online(4, 0));
+  const BatchingOptions options = Budget(64);
+  const Batch regular = ChooseBatch(queue, kStart, options);
+  ASSERT_EQ(regular.size(), 16u);
+  EXPECT_TRUE(ChooseExpress(queue, regular, options).empty());
+}
+
 // A queue that is always full of sequences as long as a step, and short ones that drop in: these
 // wait for one step that they are not in, and a head for one express step.
 TEST(BatchingPolicyTest, RandomSearchFindsNoShortOneThatWaitsForMoreThanAStep) {

@@ -70,9 +70,8 @@ class CachedService::State : public std::enable_shared_from_this<State> {
     RequestPtr leader;
     std::vector<Passenger> passengers;
     std::shared_ptr<CancelToken> cancel = std::make_shared<CancelToken>();
-    uint64_t generation = 0;  // of the identity when it began
-    int64_t wanted = 0;       // waiters that have not given up
-    bool shared = false;      // others may join: its passengers stand in under_way_
+    int64_t wanted = 0;   // waiters that have not given up
+    bool shared = false;  // others may join: its passengers stand in under_way_
     bool landed = false;
   };
   struct Place {
@@ -209,6 +208,7 @@ void CachedService::State::Enter(const RequestPtr& request, size_t index, Sequen
   if (OutputPtr output = cache_.Get(key)) {
     ++hits_;
     ++request->output.cache_hits;
+    service::JoinIdentity(identity_, &request->output.rows_identity);
     request->output.sequences[index] = std::move(output);
     --request->open;
     return;
@@ -235,10 +235,7 @@ void CachedService::State::Enter(const RequestPtr& request, size_t index, Sequen
 }
 
 void CachedService::State::Board(const FlightPtr& flight, SequenceKey key, const Waiter& waiter) {
-  if (flight->passengers.empty()) {
-    flight->generation = generation_;
-    flights_.insert(flight);
-  }
+  if (flight->passengers.empty()) flights_.insert(flight);
   // Something that goes behind may stand there: whoever comes next joins this one.
   if (flight->shared) under_way_.insert_or_assign(key, Place{flight, flight->passengers.size()});
   flight->passengers.push_back({std::move(key), {waiter}});
@@ -341,13 +338,14 @@ void CachedService::State::Deliver(const Flight& flight, const InferenceOutput& 
   flight.leader->output.cache_hits += output.cache_hits;
   for (size_t i = 0; i < flight.passengers.size(); ++i) {
     const auto& [key, waiters] = flight.passengers[i];
-    if (flight.generation == generation_) {
+    if (!identity_.empty() && output.rows_identity == identity_) {
       cache_.Put(key, output.sequences[i]);
       if (file_ != nullptr) file_->Append(key, output.sequences[i]);
     }
     for (const Waiter& waiter : waiters) {
       Request& request = *waiter.request;
       if (request.finished) continue;
+      service::JoinIdentity(output.rows_identity, &request.output.rows_identity);
       request.output.queue_time = std::max(request.output.queue_time, output.queue_time);
       request.output.inference_time += output.inference_time * key.sequence.tokens() / tokens;
       request.output.sequences[waiter.index] = output.sequences[i];

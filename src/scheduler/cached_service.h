@@ -43,9 +43,10 @@ class CachedService : public service::InferenceService {
   // Cancels what is open and waits until it is called back.
   ~CachedService() override;
 
-  // Of everything that decides the bits of a row beside its sequence. Another one than before
-  // forgets all outputs; empty (at first): nothing is kept. Reads the cache file, if there is to be
-  // one, and so may take a while. From one thread at a time.
+  // ModelInfo::rows_identity of the outputs that are kept: what somebody of another one computed is
+  // passed on, but not kept. Another one than before forgets all; empty (at first): nothing is
+  // kept. Reads the cache file, if there is to be one, and so may take a while. From one thread at
+  // a time.
   void SetIdentity(const std::string& identity);
 
   void Submit(service::InferenceRequest request, service::InferenceCallback done) override;

@@ -50,10 +50,13 @@ class HeldService : public service::InferenceService {
       output.sequences.push_back(std::move(rows));
     }
     output.inference_time = std::chrono::nanoseconds(100);
+    output.rows_identity = identity;
     output.promise = std::make_shared<int>(0);
     requests_[number].second(std::move(output));
   }
   void Fail(size_t number, Status status) { requests_[number].second(std::move(status)); }
+
+  std::string identity = "one";  // of the answers
 
  private:
   std::mutex mutex_;
@@ -209,6 +212,7 @@ TEST_F(CachedServiceTest, AnotherIdentityForgetsAlsoWhatIsUnderWay) {
   held_->Answer(1);
   EXPECT_EQ(RowsOf(old), (Floats{{2, 1}}));
   EXPECT_EQ(Metric("pergola_cache_entries"), 0);
+  held_->identity = "two";
   held_->Answer(2);
   EXPECT_EQ(RowsOf(fresh), (Floats{{2, 2}}));
   EXPECT_EQ(Metric("pergola_cache_entries"), 1);
@@ -218,6 +222,38 @@ TEST_F(CachedServiceTest, AnotherIdentityForgetsAlsoWhatIsUnderWay) {
   Ask({2});
   held_->Answer(3);
   EXPECT_EQ(Metric("pergola_cache_entries"), 0);
+}
+
+TEST_F(CachedServiceTest, WhatAnotherIdentityComputedIsPassedOnAndNotKept) {
+  const TempFolder folder;
+  CachedService::Options options;
+  options.cache_file = (folder.path() / "rows").string();
+  cached_ = std::make_unique<CachedService>(held_, options);
+  cached_->SetIdentity("one");
+  for (const std::string identity : {"two", "", service::kMixedIdentity}) {
+    held_->identity = identity;
+    const AskedPtr asked = Ask({1});
+    held_->Answer(held_->count() - 1);
+    EXPECT_EQ(RowsOf(asked).size(), 1u);
+    EXPECT_EQ(Metric("pergola_cache_entries"), 0) << identity;
+  }
+  cached_ = std::make_unique<CachedService>(held_, options);
+  cached_->SetIdentity("one");
+  EXPECT_EQ(Metric("pergola_cache_entries"), 0) << "nor in the file";
+}
+
+TEST_F(CachedServiceTest, AnswersTellWhoComputedThem) {
+  const auto identity_of = [](const AskedPtr& asked) {
+    return asked->answer->value().rows_identity;
+  };
+  const AskedPtr computed = Ask({1});
+  held_->Answer(0);
+  EXPECT_EQ(identity_of(computed), "one");
+  EXPECT_EQ(identity_of(Ask({1})), "one") << "kept";
+  held_->identity = "two";
+  const AskedPtr both = Ask({1, 2});
+  held_->Answer(1);
+  EXPECT_EQ(identity_of(both), service::kMixedIdentity);
 }
 
 TEST_F(CachedServiceTest, AFileKeepsOutputsOverRestartsUnderTheSameIdentityOnly) {

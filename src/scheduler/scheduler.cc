@@ -179,6 +179,7 @@ std::shared_ptr<Scheduler::Request> Scheduler::Enqueue(service::InferenceRequest
   }
   state->open = request.sequences.size();
   state->output.sequences.resize(request.sequences.size());
+  state->output.rows_identity = info_.rows_identity;
   for (size_t index = 0; index < request.sequences.size(); ++index) {
     EnqueueSequence(state, index, std::move(request.sequences[index]));
   }

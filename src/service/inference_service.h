@@ -93,14 +93,28 @@ struct SequenceOutput {
   }
 };
 
+inline constexpr const char* kMixedIdentity = "mixed";
+
 struct InferenceOutput {
   std::vector<std::shared_ptr<const SequenceOutput>> sequences;  // one per sequence
   std::chrono::nanoseconds queue_time{0};                        // longest wait of a sequence
   std::chrono::nanoseconds inference_time{0};  // its share (by tokens) of forward passes
   int64_t cache_hits = 0;                      // sequences answered without computing
+  // ModelInfo::rows_identity of whoever computed these rows, which may have changed since it was
+  // asked; kMixedIdentity if they were several. Empty: not known.
+  std::string rows_identity;
   // What admission counts for these rows. Whoever keeps the rows keeps it as long; may be null.
   std::shared_ptr<const void> promise;
 };
+
+// Of what is joined from parts: `joined` has the identity of those so far.
+inline void JoinIdentity(const std::string& part, std::string* joined) {
+  if (joined->empty() && !part.empty()) {
+    *joined = part;
+  } else if (part.empty() || *joined != part) {
+    *joined = kMixedIdentity;
+  }
+}
 
 // Called once, on any thread, possibly before Submit returns; must not block.
 using InferenceCallback = std::function<void(Result<InferenceOutput>)>;

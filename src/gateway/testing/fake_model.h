@@ -149,6 +149,7 @@ class FakeService : public service::InferenceService {
       }
       output.sequences.push_back(std::move(rows));
     }
+    output.rows_identity = "one";
     output.queue_time = std::chrono::microseconds(1500);
     output.inference_time = std::chrono::microseconds(2500);
     return output;
