@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "api/text_side.h"
@@ -81,6 +82,10 @@ Result<std::string> IdentityOf(const service::ModelInfo& info, const engine::Mod
   for (const OutputKind kind : kOutputKinds) {
     if (!outputs.Has(kind)) continue;
     PERGOLA_ASSIGN_OR_RETURN(const ConstF32Matrix rows, answer->Rows(0, kind));
+    const auto finite = [](float value) { return std::isfinite(value); };
+    if (!std::all_of(rows.data, rows.data + rows.rows * rows.cols, finite)) {
+      return DataLossError("the weights of '" + info.id + "' give values that are not finite");
+    }
     identity.append(reinterpret_cast<const char*>(rows.data),
                     static_cast<size_t>(rows.rows * rows.cols) * sizeof(float));
   }

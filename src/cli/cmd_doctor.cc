@@ -181,10 +181,10 @@ Status ExamineModel(const DoctorFlags& flags, std::vector<Fact>* facts) {
                            api::ServedModel::Open(location->id, location->path.string(), options));
   AddModelFacts(*served, facts);
   Status status = SelfTest(*served, facts);
+  facts->push_back(BytesFact("peak_resident", ReadMemoryUse().peak_resident_bytes));
   if (status.ok() && served->info().has(OutputKind::kEmbedding)) {
     status = MeasureStepFacts(*served, facts);
   }
-  facts->push_back(BytesFact("peak_resident", ReadMemoryUse().peak_resident_bytes));
   return status;
 }
 

@@ -83,6 +83,9 @@ int RunPublish(const PublishFlags& flags) {
   if (flags.output.empty() && flags.owner.empty()) {
     return Fail(InvalidArgumentError("publish needs --output, --owner, or both"));
   }
+  if (flags.owner.find_first_of("/?#%\\ \t\r\n") != std::string::npos) {
+    return Fail(InvalidArgumentError("--owner '" + flags.owner + "' is no name of a user"));
+  }
   for (const std::string& folder : flags.folders) {
     const auto slices = SlicesIn(folder);
     if (!slices.ok()) return Fail(slices.status());

@@ -146,9 +146,19 @@ void AddModelFlags(CLI::App& command, ModelFlags& flags) {
   const CLI::Validator named_folder(
       [](std::string& text) {
         const size_t equals = text.find('=');
-        const bool right = equals != std::string::npos && equals > 0 && text[equals - 1] != ':' &&
-                           equals + 1 < text.size();
-        return right ? std::string() : "'" + text + "' is not NAME=FOLDER or MODEL:NAME=FOLDER";
+        if (equals == std::string::npos || equals + 1 == text.size()) {
+          return "'" + text + "' is not NAME=FOLDER or MODEL:NAME=FOLDER";
+        }
+        const size_t colon = text.rfind(':', equals);
+        const size_t begin = colon == std::string::npos ? 0 : colon + 1;
+        const std::string name = text.substr(begin, equals - begin);
+        const bool plain = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+          return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
+        });
+        // "MODEL:latest" is the model itself.
+        if (plain && name != "latest" && colon != 0) return std::string();
+        return "'" + text + "': an adapter's name has letters, digits, '.', '_' and '-', and is " +
+               "not 'latest'";
       },
       "");
   command

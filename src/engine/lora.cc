@@ -59,8 +59,12 @@ class MergedSource : public formats::TensorSource {
   std::vector<std::vector<float>> rows_;  // moving one keeps its address
 };
 
-// alpha / r, or alpha / sqrt(r).
-Result<double> ReadScale(const JsonObject& config) {
+struct Scale {
+  int64_t rank = 0;
+  double factor = 0;  // alpha / r, or alpha / sqrt(r)
+};
+
+Result<Scale> ReadScale(const JsonObject& config) {
   if (const std::string type = config.String("peft_type").value_or("LORA"); type != "LORA") {
     return UnimplementedError(config.name() + ": peft_type '" + type + "' is not supported");
   }
@@ -78,7 +82,7 @@ Result<double> ReadScale(const JsonObject& config) {
   const auto alpha = config.Number("lora_alpha");
   if (!alpha) return InvalidArgumentError(config.name() + ": 'lora_alpha' is missing");
   const auto width = static_cast<double>(rank);
-  return *alpha / (config.Bool("use_rslora") == true ? std::sqrt(width) : width);
+  return Scale{rank, *alpha / (config.Bool("use_rslora") == true ? std::sqrt(width) : width)};
 }
 
 // The base's weight of a module; checkpoints of the bare encoder and of a language model differ by
@@ -99,10 +103,15 @@ Result<std::string> FindWeight(const formats::TensorSource& base, std::string_vi
 // W + scale * B A.
 Result<std::vector<float>> Merge(const formats::TensorSource& base, const std::string& weight,
                                  const formats::TensorSource& adapter, const std::string& module,
-                                 double scale, kernels::Ops& ops) {
+                                 const Scale& scale, kernels::Ops& ops) {
   PERGOLA_ASSIGN_OR_RETURN(const TensorView view, base.Get(weight));
   PERGOLA_ASSIGN_OR_RETURN(const TensorView a_view, adapter.Get(module + std::string(kSuffixA)));
-  const int64_t outputs = view.rows(), inputs = view.cols(), rank = a_view.rows();
+  const int64_t outputs = view.rows(), inputs = view.cols(), rank = scale.rank;
+  if (a_view.rows() != rank) {
+    return InvalidArgumentError("'" + module + std::string(kSuffixA) + "' has rank " +
+                                std::to_string(a_view.rows()) + ", the adapter's 'r' is " +
+                                std::to_string(rank));
+  }
   models::WeightReader base_reader(base, ops, {});
   models::WeightReader reader(adapter, ops, {});
   PERGOLA_ASSIGN_OR_RETURN(std::vector<float> rows, base_reader.Values(weight, outputs, inputs));
@@ -113,7 +122,8 @@ Result<std::vector<float>> Merge(const formats::TensorSource& base, const std::s
   ops.threads().ParallelFor(outputs, [&](int64_t output) {
     float* row = rows.data() + output * inputs;
     for (int64_t k = 0; k < rank; ++k) {
-      const auto factor = static_cast<float>(scale * b[static_cast<size_t>(output * rank + k)]);
+      const auto factor =
+          static_cast<float>(scale.factor * b[static_cast<size_t>(output * rank + k)]);
       const float* direction = a.data() + k * inputs;
       for (int64_t col = 0; col < inputs; ++col) row[col] += factor * direction[col];
     }
@@ -149,13 +159,17 @@ Result<MergedModel> MergeLora(std::unique_ptr<formats::TensorSource> base,
                               const std::string& directory, kernels::Ops& ops) {
   PERGOLA_ASSIGN_OR_RETURN(const JsonObject config,
                            JsonObject::Read(directory + "/adapter_config.json"));
-  PERGOLA_ASSIGN_OR_RETURN(const double scale, ReadScale(config));
+  PERGOLA_ASSIGN_OR_RETURN(const Scale scale, ReadScale(config));
   PERGOLA_ASSIGN_OR_RETURN(const auto adapter,
                            formats::OpenTensorSource(directory + "/adapter_model.safetensors"));
   auto merged = std::make_unique<MergedSource>(std::move(base));
   int64_t owned_bytes = 0;
   for (const formats::TensorInfo& tensor : adapter->tensors()) {
-    if (tensor.name.ends_with(kSuffixB)) continue;  // with its A
+    if (tensor.name.ends_with(kSuffixB)) {  // with its A
+      const std::string module = tensor.name.substr(0, tensor.name.size() - kSuffixB.size());
+      PERGOLA_RETURN_IF_ERROR(adapter->Get(module + std::string(kSuffixA)).status());
+      continue;
+    }
     if (!tensor.name.starts_with(kPrefix) || !tensor.name.ends_with(kSuffixA)) {
       return UnimplementedError(directory + ": tensor '" + tensor.name +
                                 "' of an adapter is not supported");

@@ -71,6 +71,16 @@ TEST_F(LoraTest, RefusesWhatWouldChangeResults) {
             StatusCode::kInvalidArgument);
 }
 
+TEST_F(LoraTest, TheRankIsThatOfTheTensors) {
+  Configure(R"({"r": 8, "lora_alpha": 6})");
+  auto base = std::make_unique<formats::MemorySource>();
+  ASSERT_TRUE(
+      base->AddF32("model.layers.0.mlp.down_proj.weight", {2, 3}, std::vector<float>(6)).ok());
+  const Status status = MergeInto(std::move(base));
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("the adapter's 'r' is 8"), std::string::npos) << status.message();
+}
+
 TEST_F(LoraTest, NamesATensorThatTheBaseLacksOrHasInAnotherShape) {
   const Status missing = MergeInto(std::make_unique<formats::MemorySource>());
   EXPECT_EQ(missing.code(), StatusCode::kNotFound);

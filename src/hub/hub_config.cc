@@ -3,6 +3,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cstdlib>
 
 namespace pergola::hub {
@@ -38,6 +39,10 @@ HubConfig HubConfig::FromEnvironment() {
   if (!endpoint.empty()) config.endpoint = endpoint;
   while (!config.endpoint.empty() && config.endpoint.back() == '/') config.endpoint.pop_back();
   config.token = Environment("HF_TOKEN");
+  // Tokens that come from a file end with its line.
+  while (!config.token.empty() && std::isspace(static_cast<unsigned char>(config.token.back()))) {
+    config.token.pop_back();
+  }
   config.offline =
       IsTruthy(std::getenv("PERGOLA_OFFLINE")) || IsTruthy(std::getenv("HF_HUB_OFFLINE"));
   const std::string home = Environment("PERGOLA_HOME");

@@ -419,8 +419,9 @@ std::vector<service::MetricSample> CachedService::State::Metrics() const {
   if (file_ != nullptr) {
     for (service::MetricSample& of_file : file_->Metrics()) samples.push_back(std::move(of_file));
   } else if (file_failed_) {
-    samples.push_back(sample("pergola_cache_file_writable", "0: writing failed and was given up.",
-                             MetricKind::kGauge, 0));
+    samples.push_back(sample("pergola_cache_file_writable",
+                             "0: opening or writing failed and was given up.", MetricKind::kGauge,
+                             0));
   }
   return samples;
 }

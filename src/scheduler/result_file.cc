@@ -238,7 +238,7 @@ std::vector<service::MetricSample> ResultFile::Metrics() const {
   return {
       sample("pergola_cache_file_bytes", "Size of the file of results.", MetricKind::kGauge,
              file_bytes_),
-      sample("pergola_cache_file_writable", "0: writing failed and was given up.",
+      sample("pergola_cache_file_writable", "0: opening or writing failed and was given up.",
              MetricKind::kGauge, failed_ ? 0 : 1),
       sample("pergola_cache_file_loaded_total", "Rows read from the file at the start.",
              MetricKind::kCounter, loaded_),

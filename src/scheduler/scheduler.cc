@@ -225,13 +225,14 @@ void Scheduler::EnqueueSequence(const std::shared_ptr<Request>& request, size_t 
 void Scheduler::Submit(service::InferenceRequest request, service::InferenceCallback done) {
   Finished finished;
   Enqueue(std::move(request), std::move(done), &finished);
-  CallBack(finished);
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (queue_.empty() || engine_busy_) return;  // whoever holds the engine looks again
-  const bool due = CollectUntilNow() <= Clock::now();
-  const bool wake = due || !collecting_;
-  lock.unlock();
+  bool wake = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    // Whoever holds the engine looks again.
+    if (!queue_.empty() && !engine_busy_) wake = !collecting_ || CollectUntilNow() <= Clock::now();
+  }
   if (wake) engine_wanted_.notify_one();
+  CallBack(finished);  // last: whoever is called back may be the one who ends this
 }
 
 Clock::time_point Scheduler::CollectUntilNow() const {
