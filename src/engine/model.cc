@@ -46,7 +46,7 @@ Result<std::string> ChooseAdapter(const std::string& path, const ModelFiles& fil
 Result<std::unique_ptr<Model>> Model::Load(const std::string& path, const ModelOptions& options) {
   std::unique_ptr<Model> model(new Model);
   PERGOLA_ASSIGN_OR_RETURN(model->ops_, kernels::MakeOps(options.ops));
-  PERGOLA_ASSIGN_OR_RETURN(ModelFiles files, OpenModelFiles(path));
+  PERGOLA_ASSIGN_OR_RETURN(ModelFiles files, OpenModelFiles(path, options.tokenizer));
   model->source_ = std::move(files.source);
   PERGOLA_ASSIGN_OR_RETURN(const std::string adapter, ChooseAdapter(path, files, options));
   if (!adapter.empty()) {

@@ -34,6 +34,8 @@ struct ModelOptions {
   // Folder of a LoRA adapter (engine/lora.h) to merge into the model, whatever base its own
   // configuration names; empty: none.
   std::string adapter = {};
+  // Of the same files, from an earlier Load; null: it is read. Second owner: whoever has it.
+  std::shared_ptr<const tokenizers::Tokenizer> tokenizer = nullptr;
 };
 
 // Facts for people: `doctor`, /info, /api/show.

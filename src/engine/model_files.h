@@ -31,6 +31,8 @@ struct ModelFiles {
 // a
 // `.gguf` file.
 // NOT_FOUND, INVALID_ARGUMENT, DATA_LOSS or UNIMPLEMENTED naming file, tensor or key.
-Result<ModelFiles> OpenModelFiles(const std::string& path);
+// `tokenizer`: of the same files, opened before; null: it is read.
+Result<ModelFiles> OpenModelFiles(const std::string& path,
+                                  std::shared_ptr<const tokenizers::Tokenizer> tokenizer = nullptr);
 
 }  // namespace pergola::engine

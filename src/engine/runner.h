@@ -5,6 +5,7 @@
 // Owned through a token: whoever holds the engine calls Run; never two at once.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -39,6 +40,10 @@ class Runner {
   virtual int64_t step_tokens() const = 0;
   // Columns of an output; 0: the model does not have it.
   virtual int64_t width(OutputKind kind) const = 0;
+  // Loads what Run needs, where that is not in memory always, and says how long it took: nothing
+  // when it was there. May block long; thread-confined as Run is. An error is of everybody who
+  // waits.
+  virtual Result<std::chrono::nanoseconds> MakeReady() { return std::chrono::nanoseconds(0); }
   // Thread-confined to the holder of the engine token. An error is of the whole batch.
   virtual Result<std::unique_ptr<Outputs>> Run(std::span<const SequenceInput> batch) = 0;
 };

@@ -90,13 +90,7 @@ Scheduler::~Scheduler() {
     const std::lock_guard<std::mutex> lock(mutex_);
     accepting_ = false;
     stopping_ = true;
-    for (const WorkPtr& work : queue_) {
-      for (const Waiter& waiter : work->waiters) {
-        Fail(waiter.request, UnavailableError("the server is shutting down"), &finished);
-      }
-      queued_tokens_ -= work->tokens();
-    }
-    queue_.clear();
+    FailQueue(UnavailableError("the server is shutting down"), &finished);
   }
   engine_wanted_.notify_all();
   CallBack(finished);
@@ -343,10 +337,41 @@ std::vector<Scheduler::WorkPtr> Scheduler::TakeBatch(Clock::time_point now) {
   return batch;
 }
 
+void Scheduler::FailQueue(const Status& status, Finished* finished) {
+  for (const WorkPtr& work : queue_) {
+    for (const Waiter& waiter : work->waiters) Fail(waiter.request, status, finished);
+    queued_tokens_ -= work->tokens();
+    in_flight_.erase(work->key);
+  }
+  queue_.clear();
+}
+
+bool Scheduler::MakeReady(std::unique_lock<std::mutex>& lock, Finished* finished) {
+  if (queue_.empty()) return false;
+  engine_busy_ = true;
+  lock.unlock();
+  const Result<std::chrono::nanoseconds> load_time = runner_->MakeReady();
+  lock.lock();
+  engine_busy_ = false;
+  if (!load_time.ok()) {
+    FailQueue(load_time.status(), finished);
+    return true;
+  }
+  if (*load_time == std::chrono::nanoseconds::zero()) return false;
+  for (const WorkPtr& work : queue_) {
+    for (const Waiter& waiter : work->waiters) waiter.request->output.load_time = *load_time;
+  }
+  return true;
+}
+
 void Scheduler::RunOneBatch(std::unique_lock<std::mutex>& lock) {
   Finished finished;
-  const Clock::time_point start = Clock::now();
+  Clock::time_point start = Clock::now();
   DropDead(start, &finished);
+  if (MakeReady(lock, &finished)) {
+    start = Clock::now();
+    DropDead(start, &finished);
+  }
   const std::vector<WorkPtr> batch = TakeBatch(start);
   if (!batch.empty()) {
     engine_busy_ = true;

@@ -93,6 +93,10 @@ class Scheduler : public service::InferenceService {
   void EngineLoop();
   // Until when the next batch waits for company. mutex_ held, the queue not empty.
   service::Clock::time_point CollectUntilNow() const;
+  // With mutex_ held (free meanwhile) and the engine idle: whether the runner had to be made ready.
+  // What waits fails when that was not possible.
+  bool MakeReady(std::unique_lock<std::mutex>& lock, Finished* finished);
+  void FailQueue(const Status& status, Finished* finished);  // mutex_ held
   // With mutex_ held and the engine idle: runs one batch (mutex_ free meanwhile), completes it.
   void RunOneBatch(std::unique_lock<std::mutex>& lock);
   void DropDead(service::Clock::time_point now, Finished* finished);  // mutex_ held

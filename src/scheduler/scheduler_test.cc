@@ -316,5 +316,42 @@ TEST_F(SchedulerTest, TenantsTakeTurns) {
       << "the modest one waits for one step, not for the greedy one's whole list";
 }
 
+// Must be made ready before each batch, and fails in that as often as it is told to.
+class LoadingRunner : public FakeRunner {
+ public:
+  LoadingRunner(Gate* gate, std::vector<std::vector<std::vector<int32_t>>>* batches, int failures)
+      : FakeRunner(nullptr, batches), gate_(gate), failures_(failures) {}
+  Result<std::chrono::nanoseconds> MakeReady() override {
+    gate_->Pass();
+    if (failures_-- > 0) return UnavailableError("no memory");
+    return std::chrono::nanoseconds(5);
+  }
+
+ private:
+  Gate* gate_;
+  int failures_;
+};
+
+TEST_F(SchedulerTest, WhatWaitsForARunnerThatCannotBeMadeReadyFailsAtOnce) {
+  service::ModelInfo info;
+  info.widths = {2, 2};
+  info.max_tokens = info.vocab_size = 100;
+  scheduler_ = std::make_unique<Scheduler>(
+      info, std::make_unique<LoadingRunner>(&gate_, &batches_, /*failures=*/1), SchedulerOptions{});
+  std::vector<std::future<Result<InferenceOutput>>> waiting;
+  waiting.push_back(Submit(Embed({{1}})));
+  gate_.AwaitArrival();
+  for (int32_t id = 2; id < 40; ++id) waiting.push_back(Submit(Embed({{id, id}, {1}})));
+  gate_.Open();
+  for (auto& answer : waiting) EXPECT_EQ(answer.get().status().message(), "no memory");
+  EXPECT_TRUE(batches_.empty());
+  const auto next = Submit(Embed({{1}})).get();  // is not taken for a twin of what failed
+  ASSERT_TRUE(next.ok());
+  EXPECT_EQ(next->load_time.count(), 5);
+  const auto blocking = scheduler_->RunBlocking(Embed({{2}}));
+  ASSERT_TRUE(blocking.ok());
+  EXPECT_EQ(blocking->load_time.count(), 5);
+}
+
 }  // namespace
 }  // namespace pergola::scheduler

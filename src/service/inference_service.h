@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,8 @@ struct ModelInfo {
 
   int64_t width(OutputKind kind) const { return widths[static_cast<size_t>(kind)]; }
   bool has(OutputKind kind) const { return width(kind) > 0; }
+
+  bool operator==(const ModelInfo&) const = default;
 };
 
 struct InferenceRequest {
@@ -71,6 +74,11 @@ struct InferenceRequest {
   std::string tenant;
   // The span that asks; none when not valid.
   TraceContext trace;
+  // How long the model's weights stay in memory after this request if nobody else asks
+  // (service/keep_alive.h); nullopt: as the server is told.
+  std::optional<std::chrono::milliseconds> keep_alive = std::nullopt;
+  // Asks whether the model works and is no use of it: it does not keep the weights in memory.
+  bool probe = false;
 };
 
 // `rows` x `width` f32, row-major.
@@ -99,6 +107,7 @@ struct InferenceOutput {
   std::vector<std::shared_ptr<const SequenceOutput>> sequences;  // one per sequence
   std::chrono::nanoseconds queue_time{0};                        // longest wait of a sequence
   std::chrono::nanoseconds inference_time{0};  // its share (by tokens) of forward passes
+  std::chrono::nanoseconds load_time{0};       // of queue_time: until the weights were in memory
   int64_t cache_hits = 0;                      // sequences answered without computing
   // ModelInfo::rows_identity of whoever computed these rows, which may have changed since it was
   // asked; kMixedIdentity if they were several. Empty: not known.
@@ -116,6 +125,14 @@ inline void JoinIdentity(const std::string& part, std::string* joined) {
   }
 }
 
+// Whether the weights of a model are in memory.
+struct Residence {
+  bool loaded = true;
+  int64_t bytes = 0;  // what they take; 0: not known
+  // When they go if nobody asks for the model any more; max(): they stay.
+  Clock::time_point expires = Clock::time_point::max();
+};
+
 // Called once, on any thread, possibly before Submit returns; must not block.
 using InferenceCallback = std::function<void(Result<InferenceOutput>)>;
 
@@ -131,11 +148,16 @@ class InferenceService {
   //   RESOURCE_EXHAUSTED  over the admission limit (tokens queued, or output bytes promised)
   //   DEADLINE_EXCEEDED   the deadline passed before its computation began
   //   CANCELLED           the cancel token was set before its computation began
-  //   UNAVAILABLE         shutting down, or not reached: nothing was computed that anybody could
-  //   see INTERNAL            the engine failed, or a row is not finite: this request alone
+  //   UNAVAILABLE         shutting down, not reached, or no memory for the model's weights now:
+  //                       nothing was computed that anybody could see
+  //   INTERNAL            the engine failed, or a row is not finite: this request alone; the
+  //                       model's weights could not be loaded
   virtual void Submit(InferenceRequest request, InferenceCallback done) = 0;
 
   virtual std::vector<ModelInfo> Models() const = 0;
+
+  // Of the service's model. Never blocks on loading.
+  virtual Residence residence() const { return {}; }
 };
 
 }  // namespace pergola::service

@@ -8,6 +8,7 @@ InferenceRequest MakeProbe(const ModelInfo& model, uint64_t number) {
   const auto vocabulary = static_cast<uint64_t>(std::max<int64_t>(model.vocab_size, 1));
   InferenceRequest request;
   request.model = model.id;
+  request.probe = true;
   request.outputs = model.has(OutputKind::kEmbedding) ? OutputSet{OutputKind::kEmbedding}
                                                       : OutputSet{OutputKind::kLogits};
   Sequence& sequence = request.sequences.emplace_back();
