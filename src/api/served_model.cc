@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "api/resident_service.h"
 #include "api/text_side.h"
 #include "engine/local_runner.h"
 #include "formats/sha256.h"
@@ -92,6 +93,39 @@ Result<std::string> IdentityOf(const service::ModelInfo& info, const engine::Mod
   return formats::Sha256Hex(identity);
 }
 
+// A model that its runner owns.
+class OwningRunner : public engine::Runner {
+ public:
+  explicit OwningRunner(std::unique_ptr<engine::Model> model)
+      : model_(std::move(model)), runner_(*model_) {}
+  int64_t step_tokens() const override { return runner_.step_tokens(); }
+  int64_t width(OutputKind kind) const override { return runner_.width(kind); }
+  Result<std::unique_ptr<engine::Outputs>> Run(
+      std::span<const engine::SequenceInput> batch) override {
+    return runner_.Run(batch);
+  }
+
+ private:
+  const std::unique_ptr<engine::Model> model_;
+  engine::LocalRunner runner_;  // last: it reads the model
+};
+
+// Loads a model again that told `info` before. FAILED_PRECONDITION: it is another one now, whose
+// rows must not mix with those that are cached.
+Result<RunnerPtr> LoadAgain(const std::string& path, const engine::ModelOptions& options,
+                            const service::ModelInfo& info) {
+  PERGOLA_ASSIGN_OR_RETURN(std::unique_ptr<engine::Model> model,
+                           engine::Model::Load(path, options));
+  service::ModelInfo again = MakeInfo(info.id, *model);
+  if (!info.rows_identity.empty()) {
+    PERGOLA_ASSIGN_OR_RETURN(again.rows_identity, IdentityOf(again, *model));
+  }
+  if (again != info) {
+    return FailedPreconditionError(path + " has changed since the server was started; restart it");
+  }
+  return RunnerPtr(std::make_shared<OwningRunner>(std::move(model)));
+}
+
 Status OpenCacheFile(const ServedModelOptions& options, const service::ModelInfo& info,
                      scheduler::Scheduler* scheduler) {
   scheduler::ResultFileOptions file;
@@ -125,12 +159,35 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Open(std::string id, const std
 
   PERGOLA_ASSIGN_OR_RETURN(served->text_,
                            MakeText(model.tokenizer(), model.pipeline(), served->info_));
-  served->scheduler_ = std::make_shared<scheduler::Scheduler>(
-      served->info_, std::make_unique<engine::LocalRunner>(model), options.scheduler);
-  if (!options.cache_file.empty()) {
-    PERGOLA_RETURN_IF_ERROR(OpenCacheFile(options, served->info_, served->scheduler_.get()));
+  if (options.residents != nullptr) {
+    PERGOLA_RETURN_IF_ERROR(served->StartResident(path, options));
+    return served;
   }
+  PERGOLA_RETURN_IF_ERROR(
+      served->StartScheduler(std::make_unique<engine::LocalRunner>(model), options));
+  served->service_ = served->scheduler_;
   return served;
+}
+
+Status ServedModel::StartScheduler(std::unique_ptr<engine::Runner> runner,
+                                   const ServedModelOptions& options) {
+  scheduler_ = std::make_shared<scheduler::Scheduler>(info_, std::move(runner), options.scheduler);
+  if (options.cache_file.empty()) return OkStatus();
+  return OpenCacheFile(options, info_, scheduler_.get());
+}
+
+Status ServedModel::StartResident(const std::string& path, const ServedModelOptions& options) {
+  const engine::ModelFacts& facts = model_->facts();
+  const int64_t bytes = facts.weight_bytes + facts.owned_bytes;
+  engine::ModelOptions again = options.model;
+  again.tokenizer = model_->tokenizer();
+  const auto load = [path, again, info = info_] { return LoadAgain(path, again, info); };
+  auto first = std::make_shared<OwningRunner>(std::move(model_));
+  PERGOLA_ASSIGN_OR_RETURN(const auto resident,
+                           options.residents->Add(info_.id, bytes, first, load));
+  PERGOLA_RETURN_IF_ERROR(StartScheduler(MakeResidentRunner(resident, *first), options));
+  service_ = MakeResidentService(scheduler_, resident);
+  return OkStatus();
 }
 
 }  // namespace pergola::api

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "api/resident_models.h"
 #include "engine/model.h"
 #include "pergola/status.h"
 #include "scheduler/scheduler.h"
@@ -28,6 +29,8 @@ struct ServedModelOptions {
   int64_t cache_file_bytes = int64_t{1} << 30;
   // Fills ModelInfo::rows_identity: reads all weights, and a small forward pass more.
   bool identify = false;
+  // Which models are in memory; second owners: the models. Null: this one always is.
+  std::shared_ptr<ResidentModels> residents = nullptr;
   // Told what a log should hold about the file, on any thread.
   std::function<void(const std::string&)> tell = [](const std::string&) {};
 };
@@ -35,25 +38,30 @@ struct ServedModelOptions {
 // Thread-safe once open.
 class ServedModel {
  public:
-  // `id`: what users call it. Errors are those of engine::Model::Load
-  // and, with a cache file, of scheduler::ResultFile::Open.
+  // `id`: what users call it. Errors are those of engine::Model::Load, with a cache file of
+  // scheduler::ResultFile::Open and with `residents` of ResidentModels::Add.
   static Result<std::unique_ptr<ServedModel>> Open(std::string id, const std::string& path,
                                                    const ServedModelOptions& options);
 
   const service::ModelInfo& info() const { return info_; }
+  // Only of a model opened without `residents`.
   const engine::Model& model() const { return *model_; }
   const std::shared_ptr<const text::TextModel>& text() const { return text_; }
   scheduler::Scheduler& scheduler() const { return *scheduler_; }
-  // The same scheduler as the interface that the gateway takes.
-  std::shared_ptr<service::InferenceService> service() const { return scheduler_; }
+  // What the gateway takes: the scheduler and, with `residents`, what lets them know of requests.
+  const std::shared_ptr<service::InferenceService>& service() const { return service_; }
 
  private:
   ServedModel() = default;
+  Status StartScheduler(std::unique_ptr<engine::Runner> runner, const ServedModelOptions& options);
+  // Hands the model over to options.residents.
+  Status StartResident(const std::string& path, const ServedModelOptions& options);
 
-  std::unique_ptr<engine::Model> model_;
+  std::unique_ptr<engine::Model> model_;  // null with `residents`
   service::ModelInfo info_;
-  std::shared_ptr<const text::TextModel> text_;      // second owner: the gateway's routes
-  std::shared_ptr<scheduler::Scheduler> scheduler_;  // second owner: the gateway's routes
+  std::shared_ptr<const text::TextModel> text_;         // second owner: the gateway's routes
+  std::shared_ptr<scheduler::Scheduler> scheduler_;     // second owner: the next
+  std::shared_ptr<service::InferenceService> service_;  // second owner: the gateway's routes
 };
 
 }  // namespace pergola::api

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <simdjson.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -113,6 +115,72 @@ TEST(ServedModelTest, TheIdentityIsOfAllWeights) {
   file.put('\x5a');
   file.close();
   EXPECT_NE(identity(), before);
+}
+
+class ResidentServedModelTest : public ::testing::Test {
+ protected:
+  ResidentServedModelTest() {
+    std::filesystem::copy(std::string(PERGOLA_TEST_DATA) + "/golden/tiny/bert", path(),
+                          std::filesystem::copy_options::recursive);
+  }
+  std::filesystem::path path() const { return folder_.path() / "bert"; }
+  static Result<service::InferenceOutput> Embed(const ServedModel& served,
+                                                std::vector<int32_t> ids) {
+    std::promise<Result<service::InferenceOutput>> answer;
+    served.service()->Submit(Ask({.ids = std::move(ids)}, {OutputKind::kEmbedding}),
+                             [&](auto output) { answer.set_value(std::move(output)); });
+    return answer.get_future().get();
+  }
+  Result<std::unique_ptr<ServedModel>> Open() const {
+    ServedModelOptions options;
+    options.scheduler.cache_bytes = 0;
+    options.identify = true;
+    options.residents = residents_;
+    return ServedModel::Open("bert", path().string(), options);
+  }
+
+  TempFolder folder_;
+  std::shared_ptr<ResidentModels> residents_ = std::make_shared<ResidentModels>(
+      ResidentModels::Options{.keep_alive = std::chrono::milliseconds(0)});
+};
+
+TEST_F(ResidentServedModelTest, ALoadedAgainModelGivesTheSameBits) {
+  const auto served = Open();
+  ASSERT_TRUE(served.ok()) << served.status().ToString();
+  EXPECT_GE((*served)->service()->residence().bytes, (*served)->info().weight_bytes);
+  const auto before = Embed(**served, {2, 17, 40, 3});
+  ASSERT_TRUE(before.ok()) << before.status().ToString();
+  residents_->UnloadExpired();
+  EXPECT_FALSE((*served)->service()->residence().loaded);
+  const auto after = Embed(**served, {2, 17, 40, 3});
+  ASSERT_TRUE(after.ok()) << after.status().ToString();
+  EXPECT_GT(after->load_time.count(), 0);
+  EXPECT_EQ((*before->sequences[0])[OutputKind::kEmbedding].values,
+            (*after->sequences[0])[OutputKind::kEmbedding].values);
+}
+
+TEST_F(ResidentServedModelTest, FilesThatAreGoneOrChangedAreAnErrorUntilTheyAreBack) {
+  const auto served = Open();
+  ASSERT_TRUE(served.ok()) << served.status().ToString();
+  residents_->UnloadExpired();
+  const std::filesystem::path weights = path() / "model.safetensors";
+  const auto time = std::filesystem::last_write_time(weights);
+  std::filesystem::rename(weights, folder_.path() / "away");
+  EXPECT_EQ(Embed(**served, {2, 17, 3}).status().code(), StatusCode::kInternal);
+
+  std::filesystem::copy(folder_.path() / "away", weights);
+  {
+    // Other numbers in the same places: neither size nor time tells.
+    const std::string zeros(100'000, '\0');
+    std::fstream file(weights, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(static_cast<std::streamoff>(std::filesystem::file_size(weights) / 2));
+    file.write(zeros.data(), static_cast<std::streamsize>(zeros.size()));
+  }
+  std::filesystem::last_write_time(weights, time);
+  EXPECT_EQ(Embed(**served, {2, 17, 3}).status().code(), StatusCode::kInternal);
+
+  std::filesystem::rename(folder_.path() / "away", weights);
+  EXPECT_TRUE(Embed(**served, {2, 17, 3}).ok());
 }
 
 }  // namespace
