@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <ctime>
 
@@ -42,6 +43,15 @@ std::string Timestamp(int64_t unix_seconds) {
   return {buffer.data(), size};
 }
 
+// On the clock of people; far off for what stays.
+std::string ExpiryTimestamp(service::Clock::time_point expires, service::Clock::time_point now) {
+  if (expires == service::Clock::time_point::max()) return "9999-12-31T23:59:59Z";
+  const auto left = std::chrono::duration_cast<std::chrono::system_clock::duration>(expires - now);
+  return Timestamp(std::chrono::duration_cast<std::chrono::seconds>(
+                       (std::chrono::system_clock::now() + left).time_since_epoch())
+                       .count());
+}
+
 // "22.7M", "1.2B"
 std::string ParameterSize(int64_t parameters) {
   std::string out;
@@ -68,10 +78,10 @@ void Details(const service::ModelInfo& info, std::string* out) {
   out->push_back('}');
 }
 
-void OllamaModel(const service::ModelInfo& info, std::string* out) {
+void OllamaModel(const service::ModelInfo& info, int64_t size, std::string* out) {
   Text("name", info.id, out);
   Text("model", info.id, out);
-  Number("size", std::max<int64_t>(info.weight_bytes, 1), out);
+  Number("size", std::max<int64_t>(size, 1), out);
   Text("digest", info.file_sha256, out);
   Details(info, out);
 }
@@ -153,7 +163,7 @@ std::string DescribeTags(const RoutesOptions& options) {
   std::string out = "{\"models\":[";
   for (const ServedModel& model : options.models) {
     out.append(out.back() == '[' ? "{" : ",{");
-    OllamaModel(model.info, &out);
+    OllamaModel(model.info, model.info.weight_bytes, &out);
     Text("modified_at", Timestamp(model.info.modified_unix_seconds), &out);
     out.push_back('}');
   }
@@ -162,11 +172,14 @@ std::string DescribeTags(const RoutesOptions& options) {
 }
 
 std::string DescribeRunning(const RoutesOptions& options) {
+  const service::Clock::time_point now = service::Clock::now();
   std::string out = "{\"models\":[";
   for (const ServedModel& model : options.models) {
+    const service::Residence residence = model.service->residence();
+    if (!residence.loaded) continue;
     out.append(out.back() == '[' ? "{" : ",{");
-    OllamaModel(model.info, &out);
-    Text("expires_at", "9999-12-31T23:59:59Z", &out);  // never unloaded
+    OllamaModel(model.info, residence.bytes > 0 ? residence.bytes : model.info.weight_bytes, &out);
+    Text("expires_at", ExpiryTimestamp(residence.expires, now), &out);
     Number("size_vram", 0, &out);
     Number("context_length", model.info.max_tokens, &out);
     out.push_back('}');

@@ -110,6 +110,9 @@ struct EmbedCall {
   bool late_chunking = false;
   std::optional<bool> average_long;  // nullopt: as the server is told
 
+  // How long the model stays loaded after the call (service/keep_alive.h).
+  std::optional<std::chrono::milliseconds> keep_alive;
+
   bool by_type = false;  // Cohere v1: embeddings in an object by type
 };
 
@@ -162,6 +165,7 @@ struct EmbedAnswer {
   int64_t tokens = 0;     // embedded, special tokens included
   int64_t truncated = 0;  // inputs cut
   std::chrono::nanoseconds total_time{0};
+  std::chrono::nanoseconds load_time{0};  // of it: until the model was loaded
 
   const service::Rows& rows(size_t sequence) const { return (*outputs[sequence])[kind]; }
   // The tokens of a sequence that have a vector; those before `begin` have none.

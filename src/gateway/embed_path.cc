@@ -367,6 +367,7 @@ MaybeFailure PrepareEmbed(const RoutesOptions& options, EmbedCall call, const Gi
   if (MaybeFailure failure = tokenise(model, call, given_up, prepared)) return failure;
   prepared->request.model = model.info.id;
   prepared->request.outputs = {answer.kind};
+  prepared->request.keep_alive = call.keep_alive;
   answer.model = call.model.empty() ? model.info.id : call.model;
   answer.id = MakeAnswerId();
   answer.normalise = call.normalise.value_or(model.info.normalises);

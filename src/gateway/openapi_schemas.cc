@@ -69,6 +69,8 @@ constexpr char kSchemas[] = R"json({
 
 "OllamaOptions": {"type": ["object", "null"], "properties": {
   "num_ctx": {"type": ["integer", "null"], "minimum": 1, "description": "A limit below the model's, special tokens included"}}},
+"KeepAlive": {"type": ["number", "string", "null"],
+  "description": "How long the model stays loaded when no more requests come: seconds, or a duration like 5m; negative: for ever"},
 "OllamaEmbedRequest": {"type": "object", "required": ["input"], "properties": {
   "model": {"type": ["string", "null"]},
   "input": {"$ref": "#/components/schemas/Input"},
@@ -76,7 +78,7 @@ constexpr char kSchemas[] = R"json({
   "dimensions": {"$ref": "#/components/schemas/Dimensions"},
   "encoding_format": {"enum": ["float", "base64", "base64_int8", "base64_binary", null]},
   "options": {"$ref": "#/components/schemas/OllamaOptions"},
-  "keep_alive": {"description": "Ignored: the model stays loaded"}}},
+  "keep_alive": {"$ref": "#/components/schemas/KeepAlive"}}},
 "OllamaEmbedResponse": {"type": "object", "required": ["model", "embeddings", "total_duration", "load_duration", "prompt_eval_count"], "properties": {
   "model": {"type": "string"},
   "embeddings": {"type": "array", "items": {"$ref": "#/components/schemas/VectorOrText"}},
@@ -87,7 +89,8 @@ constexpr char kSchemas[] = R"json({
   "truncate": {"type": ["boolean", "null"]},
   "dimensions": {"$ref": "#/components/schemas/Dimensions"},
   "encoding_format": {"enum": ["float", "base64", "base64_int8", "base64_binary", null]},
-  "options": {"$ref": "#/components/schemas/OllamaOptions"}, "keep_alive": {"description": "Ignored"}}},
+  "options": {"$ref": "#/components/schemas/OllamaOptions"},
+  "keep_alive": {"$ref": "#/components/schemas/KeepAlive"}}},
 "OllamaLegacyResponse": {"type": "object", "required": ["embedding"], "properties": {
   "embedding": {"$ref": "#/components/schemas/VectorOrText"}}},
 "OllamaDetails": {"type": "object", "required": ["format", "family", "parameter_size", "quantization_level"], "properties": {

@@ -41,7 +41,7 @@ void Readiness::Answer(std::shared_ptr<Exchange> exchange) {
   for (size_t i = 0; i < models_.size(); ++i) {
     const service::Clock::rep last = last_[i].load(std::memory_order_relaxed);
     const service::Clock::rep oldest = (now - kFresh).time_since_epoch().count();
-    if (last < oldest) stale.push_back(&models_[i]);
+    if (last < oldest && models_[i].service->residence().loaded) stale.push_back(&models_[i]);
   }
   if (stale.empty()) return exchange->SendJson(std::string(kReady));
   exchange->StartDeadline(now + kProbeTimeout, NotReady("a model did not answer within 2 s"));

@@ -1,7 +1,8 @@
 // /readyz and /health: does every served model still answer?
 //
 // A model is ready when a forward pass of it succeeded within the last seconds: a real request's,
-// or else a probe of two tokens, different each time so that no cache answers it.
+// or else a probe of two tokens, different each time so that no cache answers it. One whose weights
+// are not in memory is ready, too: a probe would load them.
 #pragma once
 
 #include <atomic>

@@ -185,6 +185,7 @@ bool Routes::State::AnswerAgain(const ExchangePtr& exchange) {
   auto answer = std::make_shared<EmbedAnswer>(*known);
   answer->id = MakeAnswerId();
   answer->total_time = Clock::now() - exchange->request().received;
+  answer->load_time = {};
   std::vector<HttpHeader> headers = AnswerHeaders(*answer, {});
   const RenderEmbed render = answer->call.render;
   exchange->SendParts(render(std::move(answer)), std::move(headers));
@@ -315,6 +316,7 @@ void Routes::State::Complete(const ExchangePtr& exchange, const ServedModel* mod
   auto render = [this, exchange, kept, answer = std::move(answer),
                  output = std::move(*output)]() mutable {
     answer->total_time = Clock::now() - exchange->request().received;
+    answer->load_time = output.load_time;
     std::vector<HttpHeader> headers = AnswerHeaders(*answer, output);
     if (const Status status = TakeRows(std::move(output), answer.get()); !status.ok()) {
       return exchange->Fail({status, "", "", false});

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -363,6 +365,75 @@ TEST_F(RoutesTest, ReadinessIsAForwardPassAndRemembersOne) {
   EXPECT_EQ(passes, 1);
   EXPECT_EQ(Get(routes, "/readyz").status, 200);
   EXPECT_EQ(passes, 1);
+}
+
+TEST_F(RoutesTest, AModelThatIsNotLoadedIsReadyWithoutAProbe) {
+  std::atomic<int> passes = 0;
+  std::atomic<int> probes = 0;
+  model_.service->set_intercept(
+      [&](service::InferenceRequest& request, service::InferenceCallback&) {
+        ++passes;
+        probes += request.probe ? 1 : 0;
+        return false;
+      });
+  Routes routes(Options());
+  model_.service->set_residence({.loaded = false});
+  EXPECT_EQ(Get(routes, "/readyz").status, 200);
+  EXPECT_EQ(passes, 0);
+  model_.service->set_residence({});
+  EXPECT_EQ(Get(routes, "/readyz").status, 200);
+  EXPECT_EQ(passes, 1);
+  EXPECT_EQ(probes, 1);
+}
+
+TEST_F(RoutesTest, RunningModelsAreThoseThatAreLoaded) {
+  Routes routes(Options());
+  EXPECT_NE(Get(routes, "/api/ps").body.find(R"("expires_at":"9999-12-31T23:59:59Z")"),
+            std::string::npos);
+  // 2020-09-13 on the clock of people.
+  const auto ago =
+      std::chrono::system_clock::now().time_since_epoch() - std::chrono::seconds(1'600'000'000);
+  model_.service->set_residence({.loaded = true,
+                                 .bytes = 123,
+                                 .expires = Clock::now() - ago + std::chrono::milliseconds(500)});
+  const std::string body = Get(routes, "/api/ps").body;
+  EXPECT_NE(body.find(R"("expires_at":"2020-09-13T12:26:40Z")"), std::string::npos) << body;
+  EXPECT_NE(body.find(R"("size":123,)"), std::string::npos) << body;
+  model_.service->set_residence({.loaded = false, .bytes = 123});
+  EXPECT_EQ(Get(routes, "/api/ps").body, R"({"models":[]})");
+  EXPECT_NE(Get(routes, "/api/tags").body.find("org/fake"), std::string::npos);
+  EXPECT_NE(Get(routes, "/v1/models").body.find("org/fake"), std::string::npos);
+}
+
+TEST_F(RoutesTest, KeepAliveOfOllamasRoutesReachesTheServiceEveryTime) {
+  using std::chrono::milliseconds;
+  std::vector<std::optional<milliseconds>> seen;
+  model_.service->set_intercept(
+      [&](service::InferenceRequest& request, service::InferenceCallback& done) {
+        seen.push_back(request.keep_alive);
+        service::InferenceOutput output = testing::FakeService::Compute(request);
+        output.load_time = std::chrono::nanoseconds(77);
+        done(std::move(output));
+        return true;
+      });
+  RoutesOptions options = Options();
+  options.answer_cache_bytes = 1 << 20;  // which does not answer what names a keep_alive
+  options.models[0].info.rows_identity = "1";
+  Routes routes(std::move(options));
+  for (int i = 0; i < 4; ++i) {
+    const auto answer = Post(routes, "/api/embed", R"({"input":"a","keep_alive":"5m"})");
+    EXPECT_NE(answer.body.find(R"("load_duration":77,)"), std::string::npos) << answer.body;
+  }
+  EXPECT_EQ(seen, std::vector<std::optional<milliseconds>>(4, milliseconds(300'000)));
+  seen.clear();
+  Post(routes, "/api/embeddings", R"({"prompt":"a","keep_alive":0})");
+  Post(routes, "/api/embed", R"({"input":"a","keep_alive":1.5})");
+  Post(routes, "/api/embed", R"({"input":"a","keep_alive":-1})");
+  Post(routes, "/api/embed", R"({"input":"a"})");
+  Post(routes, "/v1/embeddings", R"({"model":"m","input":"a","keep_alive":{"any":"thing"}})");
+  EXPECT_EQ(seen, (std::vector<std::optional<milliseconds>>{milliseconds(0), milliseconds(1500),
+                                                            milliseconds::max(), std::nullopt,
+                                                            std::nullopt}));
 }
 
 TEST_F(RoutesTest, NotReadyIs503WithTheReason) {

@@ -131,6 +131,8 @@ class FakeService : public service::InferenceService {
 
   // Returns true when it has taken (or will take) care of the callback. Set before requests come.
   void set_intercept(Intercept intercept) { intercept_ = std::move(intercept); }
+  // Set while no request is in work.
+  void set_residence(const service::Residence& residence) { residence_ = residence; }
 
   void Submit(service::InferenceRequest request, service::InferenceCallback done) override {
     if (intercept_ && intercept_(request, done)) return;
@@ -138,6 +140,7 @@ class FakeService : public service::InferenceService {
   }
 
   std::vector<service::ModelInfo> Models() const override { return {info_}; }
+  service::Residence residence() const override { return residence_; }
 
   static service::InferenceOutput Compute(const service::InferenceRequest& request,
                                           int64_t num_labels = 1) {
@@ -193,6 +196,7 @@ class FakeService : public service::InferenceService {
 
   service::ModelInfo info_;
   Intercept intercept_;
+  service::Residence residence_;
 };
 
 inline service::ModelInfo FakeModelInfo(std::string id = "org/fake") {
