@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "cli/serve_part.h"
 #include "cli/serving.h"
 #include "cli/status_exit.h"
+#include "core/periodic.h"
 #include "core/process_memory.h"
 
 namespace pergola::cli {
@@ -15,9 +17,13 @@ namespace {
 
 struct ServeFlags {
   ComputeFlags compute;
+  ResidencyFlags residency;
   HttpFlags http;
   PartFlags part;
 };
+
+// What is to go at once goes within this.
+constexpr std::chrono::milliseconds kUnloadPeriod{250};
 
 void AddFlags(CLI::App& command, ServeFlags& flags);
 
@@ -37,19 +43,27 @@ int RunServe(const ServeFlags& flags, const SetAgain& set_again) {
     if (!compute.model.adapters.empty()) {
       return Fail(InvalidArgumentError("--adapter is not for parts of a model"));
     }
+    if (flags.residency.load_on_demand || flags.residency.memory_budget_bytes > 0 ||
+        flags.residency.keep_alive != ResidencyFlags().keep_alive) {
+      return Fail(InvalidArgumentError(
+          "--keep-alive, --memory-budget and --load-on-demand are not for parts of a model"));
+    }
     return ServePart({flags.part, compute.model.models.front(), flags.http.server,
                       compute.model.offline, compute.engine.threads,
                       compute.engine.activations == "f32", compute.drain_timeout_s});
   }
   ReturnLargeBlocks();   // request bodies and answers come and go in bursts
   SignalWaiter signals;  // before any thread
-  auto models = OpenModels(signals, compute);
+  const std::shared_ptr<api::ResidentModels> residents = MakeResidents(flags.residency);
+  auto models = OpenModels(signals, compute, residents);
   if (!models.ok()) return Fail(models.status());
   HttpFront front = MakeFront("pergola-serve", flags.http);
   AddSources(*models, front.metrics.get());
+  front.metrics->AddSource([residents] { return residents->Metrics(); });
   Status status = InstallRoutes(*models, flags, front);
   if (status.ok()) status = Listen(flags.http, &front);
   if (!status.ok()) return Fail(status);
+  const Periodic unloads(kUnloadPeriod, [&residents] { residents->UnloadExpired(); });
   const auto reload = [&]() -> Status {
     ServeFlags fresh;
     CLI::App app;
@@ -102,6 +116,7 @@ void AddPartFlags(CLI::App& command, PartFlags& part) {
 
 void AddFlags(CLI::App& command, ServeFlags& flags) {
   AddComputeFlags(command, flags.compute);
+  AddResidencyFlags(command, flags.residency);
   AddHttpFlags(command, flags.http);
   AddPartFlags(command, flags.part);
 }

@@ -10,6 +10,7 @@
 
 #include "cli/config_file.h"
 #include "hub/http_client.h"
+#include "service/keep_alive.h"
 
 namespace pergola::cli {
 namespace {
@@ -126,6 +127,15 @@ api::ServedModelOptions ServedOptions(const EngineFlags& engine) {
   return options;
 }
 
+std::shared_ptr<api::ResidentModels> MakeResidents(const ResidencyFlags& flags) {
+  api::ResidentModels::Options options;
+  options.budget_bytes = flags.memory_budget_bytes;
+  options.keep_alive = *service::ParseKeepAlive(flags.keep_alive);  // checked by the flag
+  options.on_demand = flags.load_on_demand;
+  options.tell = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  return std::make_shared<api::ResidentModels>(std::move(options));
+}
+
 text::TextSettings SettingsOf(const TextFlags& flags) {
   text::TextSettings settings;
   settings.default_prompt_name = flags.default_prompt_name;
@@ -219,6 +229,29 @@ void AddComputeFlags(CLI::App& command, ComputeFlags& flags) {
   AddTextFlags(command, flags.text);
   AddEngineFlags(command, flags.engine);
   AddDrainFlag(command, flags.drain_timeout_s);
+}
+
+void AddResidencyFlags(CLI::App& command, ResidencyFlags& flags) {
+  const CLI::Validator duration(
+      [](std::string& text) {
+        const auto parsed = service::ParseKeepAlive(text);
+        return parsed.ok() ? std::string() : parsed.status().message();
+      },
+      "");
+  command
+      .add_option("--keep-alive", flags.keep_alive,
+                  "How long a model stays in memory after its last request: seconds, or 5m\n"
+                  "(negative: for ever); keep_alive of Ollama's clients goes before")
+      ->check(duration)
+      ->capture_default_str();
+  command
+      .add_option("--memory-budget", flags.memory_budget_bytes,
+                  "Bytes of weights in memory; the model unused for longest makes room for the\n"
+                  "next (0: no limit)")
+      ->check(CLI::Range(int64_t{0}, kMost))
+      ->capture_default_str();
+  command.add_flag("--load-on-demand", flags.load_on_demand,
+                   "Load a model when it is first asked for; at start it is opened and checked");
 }
 
 void AddOtlpFlag(CLI::App& command, std::string& otlp_endpoint) {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,13 @@ struct ComputeFlags {
   double drain_timeout_s = 30;
 };
 
+// Which models are in memory.
+struct ResidencyFlags {
+  std::string keep_alive = "-1";  // as service::ParseKeepAlive takes it
+  int64_t memory_budget_bytes = 0;
+  bool load_on_demand = false;
+};
+
 struct HttpFlags {
   gateway::HttpServerOptions server;
   gateway::RoutesOptions routes;
@@ -67,6 +75,7 @@ struct HttpFlags {
 void AddModelFlags(CLI::App& command, ModelFlags& flags);
 void AddTextFlags(CLI::App& command, TextFlags& flags);
 void AddComputeFlags(CLI::App& command, ComputeFlags& flags);
+void AddResidencyFlags(CLI::App& command, ResidencyFlags& flags);
 void AddHostFlags(CLI::App& command, std::vector<std::string>& hosts, int& port);
 void AddHttpFlags(CLI::App& command, HttpFlags& flags);
 void AddCacheFlag(CLI::App& command, int64_t& cache_mib);
@@ -91,6 +100,8 @@ void CompleteServing(CLI::App& command, Run* run,
                      std::function<int(const SetAgain& set_again)> serve);
 
 api::ServedModelOptions ServedOptions(const EngineFlags& engine);
+// Tells on stderr of what is loaded and unloaded.
+std::shared_ptr<api::ResidentModels> MakeResidents(const ResidencyFlags& flags);
 text::TextSettings SettingsOf(const TextFlags& flags);
 
 std::chrono::milliseconds Seconds(double seconds);

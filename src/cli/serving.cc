@@ -115,11 +115,13 @@ Result<std::vector<ModelLocation>> LocateModels(const ModelFlags& flags) {
   return locations;
 }
 
-Result<std::vector<std::unique_ptr<api::ServedModel>>> OpenModels(SignalWaiter& signals,
-                                                                  const ComputeFlags& flags) {
+Result<std::vector<std::unique_ptr<api::ServedModel>>> OpenModels(
+    SignalWaiter& signals, const ComputeFlags& flags,
+    std::shared_ptr<api::ResidentModels> residents) {
   const StopWhileLoading stop(signals);
   api::ServedModelOptions options = ServedOptions(flags.engine);
   options.identify = true;
+  options.residents = std::move(residents);
   PERGOLA_ASSIGN_OR_RETURN(const std::vector<ModelLocation> locations, LocateModels(flags.model));
   if (!options.cache_file.empty() && locations.size() > 1) {
     return InvalidArgumentError("--cache-file is for one model");

@@ -36,9 +36,11 @@ class StopWhileLoading {
 // Where the models of `flags` lie, pulled if they must be, and their adapters behind them.
 // INVALID_ARGUMENT: two of one name, or an adapter of none of the models.
 Result<std::vector<ModelLocation>> LocateModels(const ModelFlags& flags);
-// The same, loaded; tells of each on stderr. A stop signal meanwhile ends the program.
-Result<std::vector<std::unique_ptr<api::ServedModel>>> OpenModels(SignalWaiter& signals,
-                                                                  const ComputeFlags& flags);
+// The same, loaded; tells of each on stderr. A stop signal meanwhile ends the program. `residents`:
+// null, or what unloads and loads them from now on.
+Result<std::vector<std::unique_ptr<api::ServedModel>>> OpenModels(
+    SignalWaiter& signals, const ComputeFlags& flags,
+    std::shared_ptr<api::ResidentModels> residents = nullptr);
 
 // Models as the gateway or a server (T) takes them, with texts as `flags` want them.
 // INVALID_ARGUMENT naming the model whose files do not allow it.

@@ -82,9 +82,40 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(self.run_it("serve", "--config", self.config("pirt = 1\n")).returncode, EXIT_USAGE)
         for flags in (["--request-timeout", "nan"], ["--request-timeout", "0"], ["--drain-timeout", "1e300"],
                       ["--host", ""], ["--max-batch-inputs", "0"], ["--max-promised-mib", "99999999999999"],
-                      ["--keepalive-max-requests", "-1"], ["--max-queued-tokens", "-1"]):
+                      ["--keepalive-max-requests", "-1"], ["--max-queued-tokens", "-1"],
+                      ["--keep-alive", "soon"], ["--memory-budget", "-1"]):
             with self.subTest(flags=flags):
                 self.assertEqual(self.run_it("serve", "--model", MODEL, "--port", 0, *flags).returncode, EXIT_USAGE)
+
+    def test_serve_loads_on_demand_and_unloads_when_told_to(self):
+        path = self.config(f'model = "{MODEL}"\nport = 0\nload-on-demand = true\nmemory-budget = 1000000000\n')
+        process, address, _ = self.serve("--config", path, "--keep-alive", "-1")
+
+        def running():
+            with urllib.request.urlopen(address + "/api/ps") as answer:
+                return json.load(answer)["models"]
+
+        def embed(text, **fields):
+            body = json.dumps({"input": text, **fields}).encode()
+            request = urllib.request.Request(address + "/api/embed", body, {"Content-Type": "application/json"})
+            with urllib.request.urlopen(request) as answer:
+                return json.load(answer)
+
+        self.assertEqual(running(), [])
+        first = embed("a text")
+        self.assertGreater(first["load_duration"], 0)
+        self.assertEqual([model["expires_at"] for model in running()], ["9999-12-31T23:59:59Z"])
+        self.assertEqual(embed("another", keep_alive=0)["load_duration"], 0)
+        self.assertTrue(any(": unloaded" in line for line in process.stderr))
+        self.assertEqual(running(), [])
+        self.assertEqual(embed("a text")["embeddings"], first["embeddings"])
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(60), EXIT_OK)
+
+    def test_a_budget_too_small_for_a_model_is_told_at_the_start(self):
+        result = self.run_it("serve", "--model", MODEL, "--port", 0, "--memory-budget", 1000)
+        self.assertEqual(result.returncode, EXIT_FAILURE)
+        self.assertIn("more than the memory budget of 1000", result.stderr)
 
     def test_the_environment_of_serve_is_not_read_by_other_commands(self):
         self.assertEqual(self.run_it("version", env={"PERGOLA_PORT": "x"}).returncode, EXIT_OK)
