@@ -119,6 +119,7 @@ Result<RunnerPtr> LoadAgain(const std::string& path, const engine::ModelOptions&
   service::ModelInfo again = MakeInfo(info.id, *model);
   if (!info.rows_identity.empty()) {
     PERGOLA_ASSIGN_OR_RETURN(again.rows_identity, IdentityOf(again, *model));
+    again.modified_unix_seconds = info.modified_unix_seconds;  // the same, written anew
   }
   if (again != info) {
     return FailedPreconditionError(path + " has changed since the server was started; restart it");

@@ -413,6 +413,7 @@ TEST_F(RoutesTest, KeepAliveOfOllamasRoutesReachesTheServiceEveryTime) {
         seen.push_back(request.keep_alive);
         service::InferenceOutput output = testing::FakeService::Compute(request);
         output.load_time = std::chrono::nanoseconds(77);
+        output.rows_identity = "1";
         done(std::move(output));
         return true;
       });
