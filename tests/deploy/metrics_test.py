@@ -80,8 +80,11 @@ class MetricsTest(unittest.TestCase):
             connection.close()
         status, = set(re.findall(r"http://127\.0\.0\.1:\d+", group.servers[0].said)) or {None}
         cls.printed = {"gateway": read(group.gateway.url), "server": read(status)}
+        # serve alone loads and unloads models.
+        serve = tier.Process(PERGOLA, "serve", "--model", MODEL, "--keep-alive", "1h")
+        cls.addClassCleanup(serve.stop)
         cls.series = {}
-        for text in cls.printed.values():
+        for text in [*cls.printed.values(), read(serve.url)]:
             for name, labels in re.findall(r"^(\w+)(?:\{(.*)\})? \S+$", text, re.M):
                 cls.series.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
 
