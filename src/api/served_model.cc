@@ -60,8 +60,9 @@ service::ModelInfo MakeInfo(std::string id, const engine::Model& model) {
   return info;
 }
 
-// Everything that decides the bits of a row beside its key: the weights, and a forward pass for
-// what is done with them.
+// Everything that decides the bits of a row beside its key: weights and configuration, and a
+// forward pass for what is done with them. Empty where that gives values that are not finite: of
+// such weights nothing is kept.
 Result<std::string> IdentityOf(const service::ModelInfo& info, const engine::Model& model) {
   constexpr int64_t kProbeTokens = 8;
   OutputSet outputs;
@@ -85,7 +86,7 @@ Result<std::string> IdentityOf(const service::ModelInfo& info, const engine::Mod
     PERGOLA_ASSIGN_OR_RETURN(const ConstF32Matrix rows, answer->Rows(0, kind));
     const auto finite = [](float value) { return std::isfinite(value); };
     if (!std::all_of(rows.data, rows.data + rows.rows * rows.cols, finite)) {
-      return DataLossError("the weights of '" + info.id + "' give values that are not finite");
+      return std::string();
     }
     identity.append(reinterpret_cast<const char*>(rows.data),
                     static_cast<size_t>(rows.rows * rows.cols) * sizeof(float));
@@ -130,6 +131,10 @@ Result<RunnerPtr> LoadAgain(const std::string& path, const engine::ModelOptions&
 Status OpenCacheFile(const ServedModelOptions& options, const service::ModelInfo& info,
                      scheduler::Scheduler* scheduler) {
   scheduler::ResultFileOptions file;
+  if (info.rows_identity.empty()) {
+    return DataLossError("no cache file for '" + info.id +
+                         "', whose weights give values that are not finite");
+  }
   file.path = options.cache_file;
   file.identity = info.rows_identity;
   file.max_bytes = options.cache_file_bytes;

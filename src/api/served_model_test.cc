@@ -103,8 +103,12 @@ TEST(ServedModelTest, TheIdentityIsOfAllWeights) {
     EXPECT_TRUE(served.ok()) << served.status().ToString();
     return served.ok() ? (*served)->info().rows_identity : std::string();
   };
-  const std::string before = identity();
+  std::string before = identity();
   EXPECT_EQ(identity(), before);
+  std::ofstream(copy / "config.json", std::ios::app) << "\n";
+  EXPECT_NE(identity(), before)
+      << "of the configuration, too, of which short texts may show nothing";
+  before = identity();
   const auto source = formats::OpenTensorSource(copy.string());
   ASSERT_TRUE(source.ok());
   const formats::TensorInfo* table = (*source)->Find("embeddings.word_embeddings.weight");

@@ -7,7 +7,9 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "core/mapped_file.h"
 #include "engine/lora.h"
 #include "engine/model_files.h"
 #include "kernels/checksum.h"
@@ -41,10 +43,42 @@ Result<std::string> ChooseAdapter(const std::string& path, const ModelFiles& fil
   return options.adapter;
 }
 
+uint32_t ChecksumOf(const fs::path& file, uint64_t bytes = UINT64_MAX) {
+  const auto mapped = MappedFile::Open(file.string());
+  if (!mapped.ok()) return 0;  // empty
+  return kernels::Crc32c(mapped->bytes().first(std::min<uint64_t>(bytes, mapped->bytes().size())));
+}
+
+// Of what `source`, opened from `path`, says beside its tensors.
+std::string ConfigurationChecksums(const formats::TensorSource& source, const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    // A GGUF file: all that stands before its tensors.
+    uint64_t begin = UINT64_MAX;
+    for (const formats::TensorInfo& tensor : source.tensors()) {
+      if (tensor.file_index == 0) begin = std::min(begin, tensor.file_offset);
+    }
+    return std::to_string(ChecksumOf(path, begin));
+  }
+  // Of the model, of its pipeline and of each of that's modules.
+  std::vector<fs::path> files = {path / "config.json", path / "modules.json"};
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+    if (entry.is_directory(error)) files.push_back(entry.path() / "config.json");
+  }
+  std::sort(files.begin(), files.end());
+  std::string all;
+  for (const fs::path& file : files) {
+    if (!fs::exists(file, error)) continue;
+    all += fs::relative(file, path, error).string() + " " + std::to_string(ChecksumOf(file)) + "\n";
+  }
+  return all;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Model>> Model::Load(const std::string& path, const ModelOptions& options) {
   std::unique_ptr<Model> model(new Model);
+  model->path_ = path;
   PERGOLA_ASSIGN_OR_RETURN(model->ops_, kernels::MakeOps(options.ops));
   PERGOLA_ASSIGN_OR_RETURN(ModelFiles files, OpenModelFiles(path, options.tokenizer));
   model->source_ = std::move(files.source);
@@ -137,7 +171,7 @@ void Model::CollectFacts(const kernels::LinearOptions& options) {
 }
 
 uint32_t Model::ContentChecksum() const {
-  std::string all;
+  std::string all = ConfigurationChecksums(*source_, path_);
   for (const formats::TensorInfo& tensor : source_->tensors()) {
     const auto bytes = static_cast<size_t>(tensor.view.bytes());
     all += tensor.name + " " + std::string(DTypeName(tensor.view.dtype)) + " " +

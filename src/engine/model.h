@@ -66,8 +66,9 @@ class Model {
   const Head* FindHead(OutputKind kind) const;
   const std::shared_ptr<const tokenizers::Tokenizer>& tokenizer() const { return tokenizer_; }
   const ModelFacts& facts() const { return facts_; }
-  // Of the names, types and bytes of all tensors in the files, which are read for it (some 10 GB/s
-  // once they are in memory).
+  // Of all that the files say about rows: names, types and bytes of all tensors, and the
+  // configuration, or a GGUF file's metadata. Reads them all (some 10 GB/s once they are in
+  // memory).
   uint32_t ContentChecksum() const;
   kernels::Ops& ops() const { return *ops_; }
 
@@ -82,6 +83,7 @@ class Model {
   Status NameLabels();
   void CollectFacts(const kernels::LinearOptions& options);
 
+  std::string path_;
   std::unique_ptr<kernels::Ops> ops_;
   std::unique_ptr<formats::TensorSource> source_;
   models::ModelConfig config_;

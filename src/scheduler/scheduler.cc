@@ -359,7 +359,9 @@ bool Scheduler::MakeReady(std::unique_lock<std::mutex>& lock, Finished* finished
   }
   if (*load_time == std::chrono::nanoseconds::zero()) return false;
   for (const WorkPtr& work : queue_) {
-    for (const Waiter& waiter : work->waiters) waiter.request->output.load_time = *load_time;
+    // Who came while it was loading waited for the rest.
+    const auto share = std::min<std::chrono::nanoseconds>(*load_time, Clock::now() - work->arrived);
+    for (const Waiter& waiter : work->waiters) waiter.request->output.load_time = share;
   }
   return true;
 }
