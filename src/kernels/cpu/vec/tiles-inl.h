@@ -103,7 +103,8 @@ void RunTile(const FloatTile<Weight>& tile) {
   const Weight* b = tile.b;
   const int64_t panel_stride = tile.panel_stride;
   for (int64_t k = tile.depth; k > 0; --k) {
-    __builtin_prefetch(b + tile.ahead, 0, kSecondLevel);
+    // Smaller tiles have no instruction to spare.
+    if constexpr (kMaxTileRows >= 12) __builtin_prefetch(b + tile.ahead, 0, kSecondLevel);
     VecF weights[kVecs];
 #pragma GCC unroll 16
     for (int vec = 0; vec < kVecs; ++vec) {
