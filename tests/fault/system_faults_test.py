@@ -306,13 +306,7 @@ class Rolling(tier.Load):
                 with self.lock:
                     self.errors.append((number, repr(problem)))
                 continue
-            with self.lock:
-                if status != 200:
-                    self.errors.append((number, status))
-                elif rows != [self.expected[number]]:
-                    self.wrong.append(number)
-                else:
-                    self.done.append(number)
+            self.settle(number, status, rows)
 
 
 def main():

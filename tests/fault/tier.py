@@ -179,14 +179,17 @@ class Load:
                 with self.lock:
                     self.errors.append((number, repr(problem)))
                 return
-            with self.lock:
-                if status != 200:
-                    self.errors.append((number, status))
-                elif rows != [self.expected[number]]:
-                    self.wrong.append(number)
-                else:
-                    self.done.append(number)
+            self.settle(number, status, rows)
         connection.close()
+
+    def settle(self, number, status, rows):
+        with self.lock:
+            if status != 200:
+                self.errors.append((number, status))
+            elif rows != [self.expected[number]]:
+                self.wrong.append(number)
+            else:
+                self.done.append(number)
 
     def await_share(self, share):
         wait_until(lambda: self.settled() >= share * len(self.expected) or not self.running(), "load")
