@@ -324,8 +324,9 @@ awaitable<bool> HttpConnection::ServeOne() {
 awaitable<HttpConnection::Next> HttpConnection::ReadHead(HttpHead* head) {
   const size_t limit = static_cast<size_t>(options().header_limit_bytes);
   const bool first = requests_ == 0;
+  const Clock::time_point began = Clock::now();
   Clock::time_point until =
-      After(Clock::now(), first ? options().header_deadline : options().keepalive_timeout);
+      After(began, first ? options().header_deadline : options().keepalive_timeout);
   bool begun = false;
   HeadScanner scanner;
   while (true) {
@@ -345,8 +346,10 @@ awaitable<HttpConnection::Next> HttpConnection::ReadHead(HttpHead* head) {
     if (closed_ || ended_) co_return Next::kClose;
     if (!begun && draining()) {
       const bool expected = co_await HasReceived();
-      if (!expected) co_return Next::kClose;
+      if (!expected && !first) co_return Next::kClose;
       if (!unread().empty()) continue;
+      // Who has just connected is about to ask.
+      until = std::min(until, began + server_->drain_grace.load());
     }
     const bool in_time = co_await More(kHeadReadBytes, RequestDeadline(until));
     if (in_time) continue;

@@ -1,12 +1,16 @@
 #include "gateway/http_listener.h"
 
+#include <linux/filter.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 
 namespace pergola::gateway {
@@ -143,6 +147,20 @@ Result<ListeningSocket> ListenUnix(const std::string& path) {
   listening.address = path;
   listening.fd = Released(acceptor);
   return listening;
+}
+
+void RefuseNewcomers(int fd) {
+  constexpr uint32_t kFlagsOffset = 13;  // in the header of TCP
+  constexpr uint32_t kSyn = 2;
+  // The first packet of a connection, which alone has SYN towards a listener, is dropped.
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kFlagsOffset),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kSyn, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+      BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+  };
+  const sock_fprog filter = {.len = std::size(program), .filter = program};
+  setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter);
 }
 
 }  // namespace pergola::gateway

@@ -25,4 +25,9 @@ Result<std::vector<ListeningSocket>> ListenTcp(const std::vector<std::string>& h
 // above else.
 Result<ListeningSocket> ListenUnix(const std::string& path);
 
+// Nobody begins to connect to the TCP socket `fd` any more, while connections that are being made
+// still come to be: closing it at once would reset those whose peer believes it is connected. Who
+// tries asks again after a second and is refused then, by a socket that is closed by now.
+void RefuseNewcomers(int fd);
+
 }  // namespace pergola::gateway

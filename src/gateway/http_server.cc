@@ -30,6 +30,8 @@ using boost::system::error_code;
 using Protocol = asio::generic::stream_protocol;
 
 constexpr std::chrono::milliseconds kAcceptRetry{50};
+// Connections that peers have begun to make come to be within it.
+constexpr std::chrono::milliseconds kHandshakeTime{20};
 constexpr std::chrono::milliseconds kShortestDrain{50};  // closing idle connections takes a moment
 
 class Workers : public WorkerPool {
@@ -133,6 +135,7 @@ struct HttpServer::Impl {
   void Accepted(Listener& listener, Protocol::socket socket, const Protocol::endpoint& peer);
   bool MakeRoom();
   void RefuseForRoom(Listener& listener, Protocol::socket& socket);
+  void RefuseConnects();
   void AcceptWaiting(Listener& listener);
   void StopAccepting(bool take_waiting);
 
@@ -230,6 +233,19 @@ void HttpServer::Impl::RefuseForRoom(Listener& listener, Protocol::socket& socke
   socket.shutdown(Protocol::socket::shutdown_send, ignored);
 }
 
+void HttpServer::Impl::RefuseConnects() {
+  threads[0]->Call([this] {
+    if (owns_unix_file) {
+      std::error_code ignored;
+      owns_unix_file = false;
+      std::filesystem::remove(server->options.unix_socket, ignored);
+    }
+    for (const std::unique_ptr<Listener>& listener : listeners) {
+      if (!listener->is_unix) RefuseNewcomers(listener->acceptor.native_handle());
+    }
+  });
+}
+
 // The peers whom the system has connected: closing the listener would reset them.
 void HttpServer::Impl::AcceptWaiting(Listener& listener) {
   error_code code;
@@ -305,17 +321,21 @@ const std::vector<std::string>& HttpServer::addresses() const { return impl_->ad
 
 bool HttpServer::Drain(std::chrono::milliseconds limit) {
   ServerShared& server = *impl_->server;
+  const service::Clock::time_point end = service::Clock::now() + std::max(limit, kShortestDrain);
   if (!server.draining) {
     const service::Clock::duration grace = std::min(server.options.drain_grace, limit / 3);
     server.drain_grace = grace;
     server.drain_requests_until = service::Clock::now() + grace;
     server.draining = true;
+    impl_->RefuseConnects();
+    std::this_thread::sleep_for(kHandshakeTime);
+    impl_->StopAccepting(/*take_waiting=*/true);
+    for (const auto& thread : impl_->threads) {
+      thread->Call([&thread] { thread->set().BeginDrain(); });
+    }
   }
-  impl_->StopAccepting(/*take_waiting=*/true);
-  for (const auto& thread : impl_->threads) {
-    thread->Call([&thread] { thread->set().BeginDrain(); });
-  }
-  return server.WaitUntilQuiet(std::max(limit, kShortestDrain));
+  return server.WaitUntilQuiet(
+      std::chrono::ceil<std::chrono::milliseconds>(end - service::Clock::now()));
 }
 
 bool HttpServer::needs_keys() const { return impl_->server->keys != nullptr; }

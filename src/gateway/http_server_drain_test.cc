@@ -110,7 +110,9 @@ TEST_F(HttpServerDrainTest, TakesTheRestOfARequestThatComesSoon) {
   head.Send("GET /get HT");
   ASSERT_TRUE(Eventually([](const HttpServerStats& stats) { return stats.body_bytes_held == 3; }));
   auto drained = std::async(std::launch::async, [&] { return server_->Drain(seconds(60)); });
-  ASSERT_TRUE(Eventually([&](const HttpServerStats&) { return !Connect().connected(); }));
+  ASSERT_TRUE(Eventually([&](const HttpServerStats&) {
+    return !RawClient::Tcp(server_->port(), milliseconds(50)).connected();
+  }));
   EXPECT_EQ(body.Ask("45").body, "12345");
   const RawAnswer answer = head.Ask("TP/1.1\r\nHost: a\r\n\r\n");
   EXPECT_EQ(answer.status, 200);
@@ -142,7 +144,9 @@ TEST_F(HttpServerDrainTest, AnswersWhatWasSentBefore) {
   clients[1].Send(Get("/get"));  // idle until now
   clients[5].Send(Get("/get"));  // accepted, never read from
   auto drained = std::async(std::launch::async, [&] { return server_->Drain(seconds(60)); });
-  ASSERT_TRUE(Eventually([&](const HttpServerStats&) { return !Connect().connected(); }));
+  ASSERT_TRUE(Eventually([&](const HttpServerStats&) {
+    return !RawClient::Tcp(server_->port(), milliseconds(50)).connected();
+  }));
   handler->Unblock();
   for (const size_t asked : {1, 3, 5}) {
     const RawAnswer answer = clients[asked].Read();
@@ -194,6 +198,54 @@ TEST_F(HttpServerDrainTest, AnswersABurstJustBeforeIt) {
     for (RawClient& client : clients) EXPECT_EQ(client.Read().status, 200);
     clients.clear();
     EXPECT_TRUE(drained.get());
+  }
+}
+
+TEST_F(HttpServerDrainTest, AnswersWhoHasJustConnectedAndIsAboutToAsk) {
+  options_.drain_grace = seconds(20);
+  Start();
+  RawClient resting = Connect();
+  ASSERT_TRUE(resting.Send(Get("/get")));
+  EXPECT_EQ(resting.Read().status, 200);
+  RawClient newcomer = Connect();
+  auto drained = std::async(std::launch::async, [&] { return server_->Drain(seconds(60)); });
+  EXPECT_TRUE(resting.WaitClosed());  // closed: the drain has begun
+  EXPECT_TRUE(newcomer.Send(Get("/get")));
+  EXPECT_EQ(newcomer.Read().status, 200);
+  newcomer.Close();
+  EXPECT_TRUE(drained.get());
+}
+
+TEST_F(HttpServerDrainTest, ClosesWhoConnectedLongAgoAndNeverAsked) {
+  options_.drain_grace = milliseconds(1);
+  Start();
+  RawClient silent = Connect();
+  std::this_thread::sleep_for(milliseconds(5));
+  EXPECT_TRUE(server_->Drain(seconds(60)));
+  EXPECT_TRUE(silent.WaitClosed());
+}
+
+// Clients that connect until they are turned away; each connection that was made is answered.
+TEST_F(HttpServerDrainTest, ResetsNoConnectionThatWasMade) {
+  for (int round = 0; round < 10; ++round) {
+    Start();
+    std::atomic<int> answered = 0, lost = 0;
+    std::vector<std::thread> clients;
+    for (int thread = 0; thread < 4; ++thread) {
+      clients.emplace_back([&] {
+        while (true) {
+          RawClient client = RawClient::Tcp(server_->port(), milliseconds(100));
+          if (!client.connected()) return;
+          const bool sent = client.Send("GET /get HTTP/1.1\r\n") &&  // as clients send: in parts
+                            client.Send("Host: h\r\nConnection: close\r\n\r\n");
+          ++(sent && client.Read().status == 200 ? answered : lost);
+        }
+      });
+    }
+    while (answered < 20) std::this_thread::yield();
+    EXPECT_TRUE(server_->Drain(seconds(60)));
+    for (std::thread& client : clients) client.join();
+    EXPECT_EQ(lost, 0) << answered << " were answered";
   }
 }
 

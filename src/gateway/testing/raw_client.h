@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -32,12 +33,13 @@ struct RawAnswer {
 // Waits at most 10 s for anything. Not copyable.
 class RawClient {
  public:
-  static RawClient Tcp(int port) {
+  // Not connected after `limit` (0: the system's) counts as refused.
+  static RawClient Tcp(int port, std::chrono::milliseconds limit = {}) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<uint16_t>(port));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return Connect(AF_INET, reinterpret_cast<sockaddr*>(&address), sizeof(address));
+    return Connect(AF_INET, reinterpret_cast<sockaddr*>(&address), sizeof(address), limit);
   }
   static RawClient Tcp6(int port) {
     sockaddr_in6 address{};
@@ -120,8 +122,11 @@ class RawClient {
  private:
   explicit RawClient(int fd) : fd_(fd) {}
 
-  static RawClient Connect(int family, const sockaddr* address, socklen_t size) {
+  static RawClient Connect(int family, const sockaddr* address, socklen_t size,
+                           std::chrono::milliseconds limit = {}) {
     const int fd = ::socket(family, SOCK_STREAM, 0);
+    const timeval latest{limit.count() / 1000, limit.count() % 1000 * 1000};
+    ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &latest, sizeof(latest));
     if (::connect(fd, address, size) == 0) return RawClient(fd);
     ::close(fd);
     return RawClient(-1);
