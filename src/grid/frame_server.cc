@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -34,6 +35,15 @@ void SetOptions(int socket) {
 }
 
 constexpr std::chrono::seconds kStallLimit{10};
+
+// How long a newcomer waits for the place of a peer that has hung up.
+constexpr std::chrono::seconds kFarewellLimit{1};
+
+// POLL* of what has happened on it and nobody has looked at yet.
+short Pending(int socket) {
+  pollfd polled = {.fd = socket, .events = POLLIN | POLLRDHUP, .revents = 0};
+  return poll(&polled, 1, 0) > 0 ? polled.revents : short{0};
+}
 
 std::string ErrorFrame(const FrameHeader& request, const Status& status) {
   FrameHeader header = request;
@@ -77,7 +87,7 @@ struct FrameServer::Impl {
   void Accept();
   void Serve(Session& session);
   void Reap();
-  bool HasRoom();
+  bool MakeRoom(std::unique_lock<std::mutex>& lock);
 };
 
 // Joins the threads of connections that have ended. Under the mutex.
@@ -93,18 +103,27 @@ void FrameServer::Impl::Reap() {
   }
 }
 
-// Ends, if there are too many, the oldest connection that has never asked. False: there is none.
-// Under the mutex.
-bool FrameServer::Impl::HasRoom() {
-  const auto open = std::count_if(sessions.begin(), sessions.end(),
-                                  [](const Session& session) { return !session.evicted; });
-  if (open < max_connections) return true;
-  const auto idle = std::find_if(sessions.begin(), sessions.end(), [](const Session& session) {
-    return !session.evicted && !session.asked;
+// If all places are taken, takes back that of a peer that has hung up (its thread may not have run
+// since), else that of the oldest that has never asked. False: there is neither. Under the mutex.
+bool FrameServer::Impl::MakeRoom(std::unique_lock<std::mutex>& lock) {
+  const auto here = [](const Session& session) { return !session.evicted && !session.done; };
+  const auto full = [&] {
+    return std::count_if(sessions.begin(), sessions.end(), here) >= max_connections;
+  };
+  if (!full()) return true;
+  const auto gone = [&](const Session& session) {
+    return here(session) && (Pending(session.socket) & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+  };
+  if (std::any_of(sessions.begin(), sessions.end(), gone)) {
+    session_done.wait_for(lock, kFarewellLimit, [&] { return stopping || !full(); });
+    if (!full()) return true;
+  }
+  const auto silent = std::find_if(sessions.begin(), sessions.end(), [&](const Session& session) {
+    return here(session) && !session.asked && Pending(session.socket) == 0;
   });
-  if (idle == sessions.end()) return false;
-  idle->evicted = true;
-  shutdown(idle->socket, SHUT_RDWR);
+  if (silent == sessions.end()) return false;
+  silent->evicted = true;
+  shutdown(silent->socket, SHUT_RDWR);
   return true;
 }
 
@@ -120,9 +139,9 @@ void FrameServer::Impl::Accept() {
       return;  // shut down
     }
     SetOptions(socket);
-    const std::lock_guard lock(mutex);
+    std::unique_lock lock(mutex);
     Reap();
-    if (stopping || !HasRoom()) {
+    if (stopping || !MakeRoom(lock)) {
       close(socket);
       continue;
     }
@@ -165,6 +184,8 @@ void FrameServer::Impl::Serve(Session& session) {
 // No further connection and request; an answer under way still goes out.
 void FrameServer::Impl::StopReading() {
   if (!stopping.exchange(true)) {
+    { const std::lock_guard lock(mutex); }  // whoever waits for a place has seen it, or will
+    session_done.notify_all();
     shutdown(listener, SHUT_RDWR);
     accepting.join();
     close(listener);

@@ -147,6 +147,22 @@ TEST(FrameServerTest, ConnectionsThatNeverAskMakeRoomAndThoseThatDidStay) {
   EXPECT_TRUE(Ask(*peer).ok());
 }
 
+TEST(FrameServerTest, APeerThatHasHungUpHoldsNoPlace) {
+  Gate gate;
+  FrameServerOptions options;
+  options.max_connections = 1;
+  const auto server = FrameServer::Start(options, gate.Handler());
+  ASSERT_TRUE(server.ok());
+  ASSERT_TRUE(AskStats(**server).ok());  // and leaves
+  gate.entered.wait(0);
+  auto next = AskStats(**server);
+  ASSERT_TRUE(next.ok());
+  gate.Open();
+  FrameHeader header;
+  std::vector<std::byte> payload;
+  EXPECT_TRUE(next->Receive(&header, &payload).ok());
+}
+
 // 1,000 clients of which 20 are there at a time; every third leaves without waiting for its answer,
 // every other third without having sent a whole frame.
 TEST(FrameServerTest, AThousandClientsJoinAndLeave) {
