@@ -214,6 +214,10 @@ void AddSplitFlags(CLI::App& command, SplitFlags& split) {
                      "Authorities (PEM) of servers with TLS, pergolas://host:port");
   command.add_option("--tls-cert", split.tls.cert, "Certificate for servers that want one (PEM)");
   command.add_option("--tls-key", split.tls.key, "Its private key (PEM)");
+  command
+      .add_option("--api-key-file", split.api_key_file,
+                  "File whose first line is the key that servers want")
+      ->envname("PERGOLA_API_KEY_FILE");
   AddSecondsFlag(command, "--wait", split.wait_s, 0,
                  "Seconds that a part which no server has is waited for; the text goes on then");
   command.add_option("--payload", split.payload, "Rows on the wire to --ffn: f32, bf16 or i8")

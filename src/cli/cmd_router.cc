@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/command_line.h"
+#include "cli/frame_keys.h"
 #include "cli/grid_tls.h"
 #include "cli/serve_flags.h"
 #include "cli/serving.h"
@@ -114,8 +115,13 @@ int RunRouter(const RouterFlags& flags) {
   grid::Router router(topology, asking);
   const Periodic evictions(kEvictionPeriod,
                            [&] { topology.Evict(std::chrono::steady_clock::now()); });
+  const auto client_keys = FrameKeys::Read(flags.api_key_file, /*join_key_file=*/"");
+  if (!client_keys.ok()) return Fail(client_keys.status());
   auto frames = grid::FrameServer::Start(
-      {.host = flags.host, .port = flags.frame_port, .tls = tls->server},
+      {.host = flags.host,
+       .port = flags.frame_port,
+       .tls = tls->server,
+       .admits = (*client_keys)->Admission([&topology] { topology.CountRefused(); })},
       [&router](const grid::FrameHeader& request, std::span<const std::byte> payload,
                 std::string* answer) { return router.Handle(request, payload, answer); });
   if (!frames.ok()) return Fail(frames.status());
@@ -129,10 +135,13 @@ int RunRouter(const RouterFlags& flags) {
                        "grpc://" + flags.host + ":" + std::to_string((*members)->port())};
   running.reload = [&] {
     if (keys != nullptr) TellReloaded(keys->Reload(), "join keys");
-    if ((*pages)->needs_keys()) TellReloaded((*pages)->ReloadKeys(), "keys");
+    if ((*client_keys)->any()) {
+      const Status pages_status = (*pages)->ReloadKeys();
+      TellReloaded(pages_status.ok() ? (*client_keys)->Reload() : pages_status, "keys");
+    }
     const bool certificates = tls->server != nullptr || tls->client != nullptr;
     if (certificates) TellReloaded(RenewFrameTls(flags.tls, *tls), "certificates of frames");
-    if (keys == nullptr && !(*pages)->needs_keys() && !certificates) {
+    if (keys == nullptr && !(*client_keys)->any() && !certificates) {
       std::fputs("nothing to reload: no key file, no certificate\n", stderr);
     }
   };
@@ -168,7 +177,7 @@ void AddRouter(CLI::App& app, Run* run) {
                       "Keys that servers may join with, one a line; reread on SIGHUP. Without: "
                       "none needed");
   command->add_option("--api-key-file", flags->api_key_file,
-                      "Keys of the HTTP port, one a line; reread on SIGHUP");
+                      "Keys of clients, over frames and HTTP, one a line; reread on SIGHUP");
   command->add_option("--tls-cert", flags->tls.cert, "Certificate chain (PEM) of all three ports");
   command->add_option("--tls-key", flags->tls.key, "Private key (PEM)");
   command->add_option(

@@ -33,6 +33,7 @@ Result<std::unique_ptr<HttpEmbed>> HttpEmbed::Connect(const std::string& url,
                                                       const std::string& ca_file) {
   hub::HttpOptions options;
   options.ca_file = ca_file;
+  options.token = expected.key;
   options.connect_timeout = kConnectTimeout;
   options.transfer_timeout = expected.timeout;
   std::unique_ptr<HttpEmbed> embed(new HttpEmbed(url, options));

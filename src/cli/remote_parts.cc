@@ -2,6 +2,7 @@
 
 #include "cli/layer_range.h"
 #include "cli/serve_flags.h"
+#include "cli/whole_file.h"
 #include "engine/slicer.h"
 
 namespace pergola::cli {
@@ -46,6 +47,9 @@ Result<std::unique_ptr<RemoteParts>> RemoteParts::Connect(const SplitFlags& flag
   expected.patience = Seconds(flags.wait_s);
   PERGOLA_ASSIGN_OR_RETURN(const GridTls tls, ReadGridTls(flags.tls));
   expected.tls = tls.client;
+  if (!flags.api_key_file.empty()) {
+    PERGOLA_ASSIGN_OR_RETURN(expected.key, ReadKeyFile(flags.api_key_file));
+  }
   if (!flags.local_embed()) {
     const std::string& url = flags.grid.empty() ? flags.embed : flags.grid;
     if (url.starts_with("http://") || url.starts_with("https://")) {

@@ -21,7 +21,8 @@ struct SplitFlags {
   bool attention_only = false;
   std::string payload = "f32";
   GridTlsFiles tls;
-  double wait_s = 0;  // how long a call is made again while nobody answers it
+  std::string api_key_file;  // its first line is the key that servers are shown; empty: none
+  double wait_s = 0;         // how long a call is made again while nobody answers it
 
   bool local_embed() const { return embed.empty() && grid.empty(); }
   bool local_ffn() const { return ffn.empty() && shards.empty() && grid.empty(); }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cli/command_line.h"
+#include "cli/frame_keys.h"
 #include "cli/layer_range.h"
 #include "cli/model_location.h"
 #include "cli/pull_display.h"
@@ -146,11 +147,22 @@ Status CheckFlags(const PartServerFlags& flags) {
   if (part.spare || part.role == "embed" || !part.share.empty()) {
     PERGOLA_RETURN_IF_ERROR(CheckHttpAdmission(TlsFiles(flags), flags.http.api_key_file));
   }
+  if (!part.join.empty() && part.join_key_file.empty() && !flags.http.api_key_file.empty()) {
+    return InvalidArgumentError(
+        "--join with --api-key-file needs --join-key-file: frames want a key then, and the router "
+        "shows the one that was joined with");
+  }
   const std::string host = FrameHost(flags);
   const bool any = host == "0.0.0.0" || host == "::";
   if (part.join.empty() || !part.announce.empty() || !any) return OkStatus();
   return InvalidArgumentError("--join with --host " + host +
                               " needs --announce-host: the router cannot reach " + host);
+}
+
+// `http`: null: there is none.
+Status ReloadKeys(gateway::HttpServer* http, FrameKeys& frames) {
+  if (http != nullptr) PERGOLA_RETURN_IF_ERROR(http->ReloadKeys());
+  return frames.Reload();
 }
 
 // Null when there is nothing to answer over HTTP.
@@ -215,8 +227,13 @@ int ServePart(const PartServerFlags& flags) {
   grid::PartService& service = **part;
   const std::string host = FrameHost(flags);
   Load load;
+  const auto keys = FrameKeys::Read(flags.http.api_key_file, flags.part.join_key_file);
+  if (!keys.ok()) return Fail(keys.status());
   auto server = grid::FrameServer::Start(
-      {.host = host, .port = flags.part.frame_port, .tls = tls->server},
+      {.host = host,
+       .port = flags.part.frame_port,
+       .tls = tls->server,
+       .admits = (*keys)->Admission([&service] { service.CountRefused(); })},
       [&service, &load](const grid::FrameHeader& request, std::span<const std::byte> payload,
                         std::string* answer) {
         ++load.in_flight;
@@ -247,10 +264,9 @@ int ServePart(const PartServerFlags& flags) {
   if (!link.ok()) return Fail(link.status());
   Running running;
   const bool certificates = tls->server != nullptr || tls->client != nullptr;
-  const bool keys = http && http->needs_keys();
-  if (keys || certificates) {
+  if ((*keys)->any() || certificates) {
     running.reload = [&] {
-      if (keys) TellReloaded(http->ReloadKeys(), "keys");
+      if ((*keys)->any()) TellReloaded(ReloadKeys(http.get(), **keys), "keys");
       if (certificates) {
         TellReloaded(RenewFrameTls(TlsFiles(flags), *tls), "certificates of frames");
       }

@@ -144,6 +144,12 @@ ApiKeys::Match ApiKeys::Find(std::string_view authorization) const {
   return {static_cast<int>(key - keys_.data()), key->usage};
 }
 
+bool ApiKeys::Has(std::string_view key) const {
+  const Digest digest = DigestOf(key);
+  const std::lock_guard lock(mutex_);
+  return FindDigest(digest) != nullptr;
+}
+
 size_t ApiKeys::size() const {
   const std::lock_guard lock(mutex_);
   return keys_.size();

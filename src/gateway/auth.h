@@ -46,6 +46,9 @@ class ApiKeys {
   // scheme's case does not matter.
   Match Find(std::string_view authorization) const;
 
+  // Whether the key by itself is one of them. Takes the same time whichever key it is.
+  bool Has(std::string_view key) const;
+
   size_t size() const;
 
  private:

@@ -42,6 +42,18 @@ TEST_F(AuthTest, RefusesEverythingElse) {
   }
 }
 
+TEST_F(AuthTest, AKeyByItselfIsTheWholeKey) {
+  Write("alpha concurrent=2\nbeta\n");
+  const auto keys = ApiKeys::Load(path_);
+  ASSERT_TRUE(keys.ok());
+  EXPECT_TRUE((*keys)->Has("alpha"));
+  EXPECT_TRUE((*keys)->Has("beta"));
+  for (const std::string_view wrong :
+       {"", "alph", "alpha ", "Bearer alpha", "alpha concurrent=2"}) {
+    EXPECT_FALSE((*keys)->Has(wrong)) << wrong;
+  }
+}
+
 TEST_F(AuthTest, ReloadTakesNewKeysAndKeepsTheOldOnAnError) {
   Write("alpha\n");
   const auto keys = ApiKeys::Load(path_);

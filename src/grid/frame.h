@@ -23,6 +23,7 @@ namespace pergola::grid {
 
 inline constexpr size_t kFrameHeaderBytes = 64;
 inline constexpr uint64_t kMaxPayloadBytes = uint64_t{64} << 20;
+inline constexpr uint64_t kMaxKeyBytes = 4096;  // the payload of a `stats` request
 
 enum class FrameKind : uint8_t {
   kStats = 1,

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -170,22 +171,41 @@ Status FrameConnection::ReadExactly(std::byte* to, size_t bytes, bool wait) {
   return OkStatus();
 }
 
-Status FrameConnection::ReceiveFrame(bool wait, FrameHeader* header,
+Status FrameConnection::Drop(uint64_t bytes) {
+  std::array<std::byte, 4096> dropped;
+  while (bytes > 0) {
+    const size_t step = std::min<uint64_t>(bytes, dropped.size());
+    PERGOLA_RETURN_IF_ERROR(ReadExactly(dropped.data(), step, /*wait=*/false));
+    bytes -= step;
+  }
+  return OkStatus();
+}
+
+Status FrameConnection::ReceiveFrame(bool wait, uint64_t most, FrameHeader* header,
                                      std::vector<std::byte>* payload) {
   std::array<std::byte, kFrameHeaderBytes> bytes;
   PERGOLA_RETURN_IF_ERROR(ReadExactly(bytes.data(), bytes.size(), wait));
   PERGOLA_ASSIGN_OR_RETURN(*header, ParseFrameHeader(bytes));
+  if (header->payload_bytes > most) {
+    payload->clear();
+    return Drop(header->payload_bytes);
+  }
   payload->resize(header->payload_bytes);
   PERGOLA_RETURN_IF_ERROR(ReadExactly(payload->data(), payload->size(), /*wait=*/false));
   return CheckPayload(*header, *payload);
 }
 
 Status FrameConnection::Receive(FrameHeader* header, std::vector<std::byte>* payload) {
-  return ReceiveFrame(/*wait=*/false, header, payload);
+  return ReceiveFrame(/*wait=*/false, kMaxPayloadBytes, header, payload);
+}
+
+Status FrameConnection::ReceiveBounded(uint64_t most, FrameHeader* header,
+                                       std::vector<std::byte>* payload) {
+  return ReceiveFrame(/*wait=*/false, most, header, payload);
 }
 
 Status FrameConnection::ReceiveNext(FrameHeader* header, std::vector<std::byte>* payload) {
-  return ReceiveFrame(/*wait=*/true, header, payload);
+  return ReceiveFrame(/*wait=*/true, kMaxPayloadBytes, header, payload);
 }
 
 }  // namespace pergola::grid

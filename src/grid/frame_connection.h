@@ -64,11 +64,16 @@ class FrameConnection {
   // A whole frame whose checksums are right. UNAVAILABLE when the peer is gone; DEADLINE_EXCEEDED;
   // DATA_LOSS or INVALID_ARGUMENT for a frame that is wrong: the connection is of no use then.
   Status Receive(FrameHeader* header, std::vector<std::byte>* payload);
-  // The same, but waits for the first byte for ever.
+  // The same of a peer that is yet to show that it may ask: a payload of more than `most` bytes is
+  // read and dropped, and none is left.
+  Status ReceiveBounded(uint64_t most, FrameHeader* header, std::vector<std::byte>* payload);
+  // As Receive, but waits for the first byte for ever.
   Status ReceiveNext(FrameHeader* header, std::vector<std::byte>* payload);
 
  private:
-  Status ReceiveFrame(bool wait, FrameHeader* header, std::vector<std::byte>* payload);
+  Status ReceiveFrame(bool wait, uint64_t most, FrameHeader* header,
+                      std::vector<std::byte>* payload);
+  Status Drop(uint64_t bytes);
   Status ReadExactly(std::byte* to, size_t bytes, bool wait);
   Status CheckLimit() const;
   Status StartTls(const FrameTls& tls, const std::string& host);

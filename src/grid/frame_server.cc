@@ -72,6 +72,7 @@ struct FrameServer::Impl {
 
   FrameHandler handler;
   std::shared_ptr<const FrameTls> tls;
+  std::function<bool(std::string_view)> admits;  // empty: everybody
   int max_connections = 0;
   std::chrono::milliseconds first_frame_timeout{0};
   int listener = -1;
@@ -86,6 +87,8 @@ struct FrameServer::Impl {
   void StopReading();
   void Accept();
   void Serve(Session& session);
+  Status ReceiveFirst(FrameConnection& connection, FrameHeader* request,
+                      std::vector<std::byte>* payload);
   void Reap();
   bool MakeRoom(std::unique_lock<std::mutex>& lock);
 };
@@ -151,6 +154,23 @@ void FrameServer::Impl::Accept() {
   }
 }
 
+// The first frame, of a peer that may ask. UNAUTHENTICATED: it may not, and has been told so.
+Status FrameServer::Impl::ReceiveFirst(FrameConnection& connection, FrameHeader* request,
+                                       std::vector<std::byte>* payload) {
+  if (!admits) return connection.Receive(request, payload);
+  // Nobody who has shown no key makes the server hold much.
+  PERGOLA_RETURN_IF_ERROR(connection.ReceiveBounded(kMaxKeyBytes, request, payload));
+  const bool shown = request->kind == FrameKind::kStats && !request->answer;
+  const std::string_view key(reinterpret_cast<const char*>(payload->data()),
+                             shown ? payload->size() : 0);
+  if (admits(key)) return OkStatus();
+  const Status refused = UnauthenticatedError(
+      key.empty() ? "frames need a key here, and the first one has none"
+                  : "frames need a key here, and the one that came is not known");
+  PERGOLA_RETURN_IF_ERROR(connection.Send(ErrorFrame(*request, refused)));
+  return refused;
+}
+
 void FrameServer::Impl::Serve(Session& session) {
   FrameConnection connection(dup(session.socket));
   FrameHeader request;
@@ -162,7 +182,7 @@ void FrameServer::Impl::Serve(Session& session) {
   if (status.ok() && tls != nullptr) status = connection.AcceptTls(*tls);
   while (status.ok() && !stopping) {
     status = session.asked ? connection.ReceiveNext(&request, &payload)
-                           : connection.Receive(&request, &payload);
+                           : ReceiveFirst(connection, &request, &payload);
     // After a frame that is wrong nothing on the connection can be trusted.
     if (!status.ok()) break;
     if (!session.asked.exchange(true)) {
@@ -210,6 +230,7 @@ Result<std::unique_ptr<FrameServer>> FrameServer::Start(const FrameServerOptions
   impl->max_connections = options.max_connections;
   impl->first_frame_timeout = options.first_frame_timeout;
   impl->tls = options.tls;
+  impl->admits = options.admits;
   impl->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;
   setsockopt(impl->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);

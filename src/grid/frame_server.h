@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "grid/frame.h"
 #include "grid/frame_tls.h"
@@ -31,6 +32,10 @@ struct FrameServerOptions {
   // long as it likes: peers keep theirs open.
   std::chrono::milliseconds first_frame_timeout{10'000};
   std::shared_ptr<const FrameTls> tls = {};  // null: plain. Second owner: whoever made it
+  // Whether a peer may ask, by the key that its first frame, a `stats` request, has as its payload
+  // ("" when it has none). Who may not gets UNAUTHENTICATED, and its connection ends. Asked once a
+  // connection; empty: everybody may. Thread-safe.
+  std::function<bool(std::string_view key)> admits = {};
 };
 
 // Thread-safe.

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -145,6 +147,97 @@ TEST(FrameServerTest, ConnectionsThatNeverAskMakeRoomAndThoseThatDidStay) {
   EXPECT_EQ(Ask(*refused).code(), StatusCode::kUnavailable);
   for (FrameConnection& connection : late) EXPECT_TRUE(Ask(connection).ok());
   EXPECT_TRUE(Ask(*peer).ok());
+}
+
+// A server that wants the key "right" and tells what it is asked.
+struct Keyed {
+  std::atomic<int> asked = 0;
+  std::atomic<int> answered = 0;
+  std::unique_ptr<FrameServer> server;
+
+  Keyed() {
+    FrameServerOptions options;
+    options.admits = [this](std::string_view key) {
+      ++asked;
+      return key == "right";
+    };
+    auto started = FrameServer::Start(
+        options,
+        [this](const FrameHeader& request, std::span<const std::byte>, std::string* answer) {
+          ++answered;
+          FrameHeader header = request;
+          header.answer = true;
+          AppendBytesFrame(header, "done", answer);
+          return OkStatus();
+        });
+    EXPECT_TRUE(started.ok());
+    server = std::move(*started);
+  }
+};
+
+// The message of the error frame that `frame` is answered by; the connection must end behind it.
+std::string RefusalOf(const FrameServer& server, const std::string& frame) {
+  auto connection = ConnectTo(server);
+  EXPECT_TRUE(connection.ok() && connection->Send(frame).ok());
+  FrameHeader header;
+  std::vector<std::byte> payload;
+  const Status status = connection->Receive(&header, &payload);
+  if (!status.ok()) return status.ToString();
+  EXPECT_EQ(header.kind, FrameKind::kError);
+  EXPECT_TRUE(header.answer);
+  uint32_t code = 0;
+  if (payload.size() < sizeof code) return "no code";
+  std::memcpy(&code, payload.data(), sizeof code);
+  EXPECT_EQ(code, static_cast<uint32_t>(StatusCode::kUnauthenticated));
+  FrameHeader more;
+  std::vector<std::byte> rest;
+  EXPECT_EQ(connection->Receive(&more, &rest).code(), StatusCode::kUnavailable);
+  return {reinterpret_cast<const char*>(payload.data()) + sizeof code,
+          payload.size() - sizeof code};
+}
+
+std::string FrameOf(FrameKind kind, const std::string& payload) {
+  std::string frame;
+  AppendBytesFrame({.kind = kind}, payload, &frame);
+  return frame;
+}
+
+TEST(FrameServerTest, WhoShowsAKeyIsAskedForItOnce) {
+  Keyed keyed;
+  auto connection = ConnectTo(*keyed.server);
+  ASSERT_TRUE(connection.ok());
+  FrameHeader header;
+  std::vector<std::byte> payload;
+  for (const FrameKind kind : {FrameKind::kStats, FrameKind::kStats, FrameKind::kEncode}) {
+    const std::string key = keyed.answered == 0 ? "right" : "";
+    ASSERT_TRUE(connection->Send(FrameOf(kind, key)).ok());
+    ASSERT_TRUE(connection->Receive(&header, &payload).ok());
+    EXPECT_EQ(header.kind, kind);
+  }
+  EXPECT_EQ(keyed.asked, 1);
+  EXPECT_EQ(keyed.answered, 3);
+}
+
+TEST(FrameServerTest, WhoShowsNoKeyOrAWrongOneIsToldSoAndLeft) {
+  Keyed keyed;
+  EXPECT_NE(RefusalOf(*keyed.server, FrameOf(FrameKind::kStats, "")).find("has none"),
+            std::string::npos);
+  for (const char* wrong : {"righ", "rightt", "Right", "Bearer right"}) {
+    const std::string refusal = RefusalOf(*keyed.server, FrameOf(FrameKind::kStats, wrong));
+    EXPECT_NE(refusal.find("not known"), std::string::npos) << refusal;
+    EXPECT_EQ(refusal.find(wrong), std::string::npos) << refusal;
+  }
+  // Only a request for stats brings a key, and nothing large is kept of a stranger.
+  EXPECT_NE(RefusalOf(*keyed.server, FrameOf(FrameKind::kEncode, "right")).find("has none"),
+            std::string::npos);
+  const std::string large(kMaxKeyBytes + 1, 'x');
+  EXPECT_NE(RefusalOf(*keyed.server, FrameOf(FrameKind::kStats, large)).find("has none"),
+            std::string::npos);
+  EXPECT_NE(RefusalOf(*keyed.server, FrameOf(FrameKind::kFfn, std::string(3 << 20, 'x')))
+                .find("has none"),
+            std::string::npos);
+  EXPECT_EQ(keyed.asked, 8);
+  EXPECT_EQ(keyed.answered, 0);
 }
 
 TEST(FrameServerTest, APeerThatHasHungUpHoldsNoPlace) {

@@ -102,6 +102,12 @@ std::string FactsJson(const PartFacts& facts) {
   return out + "}";
 }
 
+std::string PartService::StatsJson() const {
+  std::string out = FactsJson(facts_);
+  out.pop_back();
+  return out + ",\"frames_refused\":" + std::to_string(refused_.load()) + "}";
+}
+
 Status PartService::Handle(const FrameHeader& request, std::span<const std::byte> payload,
                            std::string* answer) {
   FrameHeader header = request;

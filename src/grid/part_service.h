@@ -10,6 +10,7 @@
 // together.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -68,7 +69,10 @@ class PartService : public service::SplitService {
                                                    const PartOptions& options);
 
   const PartFacts& facts() const { return facts_; }
-  std::string StatsJson() const override { return FactsJson(facts_); }
+  // The facts, and "frames_refused".
+  std::string StatsJson() const override;
+  // Somebody was refused who asked for this part's frames.
+  void CountRefused() { ++refused_; }
 
   // Of an embed part; FAILED_PRECONDITION from another.
   int64_t hidden_size() const override { return facts_.hidden_size; }
@@ -117,6 +121,7 @@ class PartService : public service::SplitService {
   engine::Checkpoint checkpoint_;
   PartFacts facts_;
   ShortIdentity identity_ = {};
+  std::atomic<uint64_t> refused_ = 0;
   kernels::LinearOptions linear_;
   TensorView table_;  // kEmbed
   std::optional<models::FfnStack> ffn_;

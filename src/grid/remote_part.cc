@@ -93,7 +93,7 @@ CallLimit RemotePart::NextLimit() const {
 
 Status RemotePart::AskStats(FrameHeader* header, std::vector<std::byte>* payload) {
   std::string frame;
-  AppendBytesFrame({.kind = FrameKind::kStats}, "", &frame);
+  AppendBytesFrame({.kind = FrameKind::kStats}, expected_.key, &frame);
   PERGOLA_RETURN_IF_ERROR(connection_.Send(frame).WithContext(endpoint_));
   PERGOLA_RETURN_IF_ERROR(connection_.Receive(header, payload).WithContext(endpoint_));
   if (header->kind == FrameKind::kError) return StatusOfErrorFrame(*payload, endpoint_);

@@ -44,6 +44,7 @@ struct ExpectedPart {
   std::chrono::milliseconds patience{0};
   // For servers with TLS, pergolas://; null: there are none. Second owner: whoever made it.
   std::shared_ptr<const FrameTls> tls = {};
+  std::string key = {};  // shown to every server; empty: none
 };
 
 struct RemoteTimes {

@@ -28,14 +28,15 @@ struct Server {
   std::string endpoint() const { return "127.0.0.1:" + std::to_string(server->port()); }
 };
 
-std::unique_ptr<Server> Serve(const PartOptions& options, const std::string& model = kModel) {
+std::unique_ptr<Server> Serve(const PartOptions& options, const std::string& model = kModel,
+                              const FrameServerOptions& serving = {}) {
   auto served = std::make_unique<Server>();
   auto part = PartService::Load(model, options);
   EXPECT_TRUE(part.ok()) << part.status().ToString();
   served->part = std::move(*part);
   auto server = FrameServer::Start(
-      {}, [raw = served.get()](const FrameHeader& request, std::span<const std::byte> payload,
-                               std::string* answer) {
+      serving, [raw = served.get()](const FrameHeader& request, std::span<const std::byte> payload,
+                                    std::string* answer) {
         const Status status = raw->part->Handle(request, payload, answer);
         if (status.ok() && raw->damage) answer->back() = static_cast<char>(answer->back() ^ 1);
         return status;
@@ -104,6 +105,43 @@ TEST_F(RemotePartTest, GivesTheTokensAndLogitsOfOnePiece) {
   options_.sampling = {.temperature = 1, .seed = 3};
   engine::Generator local(*model_, {});
   EXPECT_EQ(Split(embed->get(), ffn->get())->ids, local.Generate(prompt_, options_)->ids);
+}
+
+TEST_F(RemotePartTest, AKeyIsShownOnEveryNewConnectionAndAWrongOneIsNoReasonToTryAgain) {
+  std::atomic<int> admitted = 0, refused = 0;
+  FrameServerOptions serving;
+  serving.admits = [&](std::string_view key) {
+    ++(key == "sk-1" ? admitted : refused);
+    return key == "sk-1";
+  };
+  auto embed_server = Serve(EmbedRole(), kModel, serving);
+  const auto ffn_server = Serve(Ffn(0, 6), kModel, serving);
+  expected_.patience = std::chrono::hours(1);
+  for (const char* key : {"", "sk-2"}) {
+    expected_.key = key;
+    const Status of_embed = RemoteEmbed::Connect(embed_server->endpoint(), expected_).status();
+    const Status of_ffn =
+        RemoteFfn::Connect({ffn_server->endpoint()}, expected_, PayloadType::kF32).status();
+    for (const Status& status : {of_embed, of_ffn}) {
+      EXPECT_EQ(status.code(), StatusCode::kUnauthenticated);
+      EXPECT_NE(status.message().find("frames need a key"), std::string::npos) << status.message();
+    }
+    EXPECT_NE(of_ffn.message().find(ffn_server->endpoint()), std::string::npos);
+  }
+  EXPECT_EQ(refused, 4);
+  expected_.key = "sk-1";
+  const auto embed = RemoteEmbed::Connect(embed_server->endpoint(), expected_);
+  const auto ffn = RemoteFfn::Connect({ffn_server->endpoint()}, expected_, PayloadType::kF32);
+  ASSERT_TRUE(embed.ok() && ffn.ok()) << embed.status().ToString();
+  EXPECT_EQ(Split(embed->get(), ffn->get())->ids, whole_.ids);
+  EXPECT_EQ(admitted, 2);  // and not once a call
+  // The server starts again at its port: the key goes with the new connection.
+  serving.port = embed_server->server->port();
+  embed_server.reset();
+  embed_server = Serve(EmbedRole(), kModel, serving);
+  EXPECT_EQ(Split(embed->get(), ffn->get())->ids, whole_.ids);
+  EXPECT_EQ(admitted, 3);
+  EXPECT_EQ(refused, 4);
 }
 
 TEST_F(RemotePartTest, AServerThatDiesIsReplacedByAnother) {

@@ -48,6 +48,7 @@ class Lease {
     expected.hidden_size = facts.hidden_size;
     expected.num_layers = facts.num_layers;
     expected.tls = tls;
+    expected.key = facts.key;
     return std::make_unique<RemotePart>(facts.url, std::move(expected));
   }
 

@@ -308,14 +308,14 @@ Status Part::Answer(const FrameHeader& request, std::span<const std::byte> paylo
   return OkStatus();
 }
 
-std::unique_ptr<Part> Serve(Role role) {
+std::unique_ptr<Part> Serve(Role role, const FrameServerOptions& serving = {}) {
   auto part = std::make_unique<Part>();
   PartOptions options;
   options.role = role;
   options.ops.num_threads = 1;
   part->service = *PartService::Load(kModel, options);
   part->server = *FrameServer::Start(
-      {},
+      serving,
       [raw = part.get()](const FrameHeader& request, std::span<const std::byte> payload,
                          std::string* answer) { return raw->Answer(request, payload, answer); });
   return part;
@@ -458,6 +458,30 @@ TEST_F(RouterTest, ARequestWithLittleTimeSaysNothingAboutTheMembers) {
     }
   }
   EXPECT_GE(first->bad_answers, 1);
+}
+
+TEST_F(RouterTest, ShowsAMemberTheKeyThatItJoinedWith) {
+  FrameServerOptions serving;
+  serving.admits = [](std::string_view key) { return key == "sk-member"; };
+  const auto part = Serve(Role::kFfn, serving);
+  service::GridMemberFacts facts = part->Facts();
+  std::string answer;
+  for (const char* key : {"", "sk-other"}) {
+    facts.key = key;
+    ASSERT_TRUE(topology_.Add(facts).ok());
+    const Status status = Ask(&answer);
+    EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+    EXPECT_NE(status.message().find("frames need a key"), std::string::npos) << status.message();
+  }
+  facts.key = "sk-member";
+  ASSERT_TRUE(topology_.Add(facts).ok());
+  EXPECT_TRUE(Ask(&answer).ok());
+  topology_.CountRefused();
+  const std::string shown = topology_.GridJson();
+  EXPECT_EQ(shown.find("sk-member"), std::string::npos);
+  EXPECT_NE(shown.find("\"frames_refused\":1,"), std::string::npos) << shown;
+  facts.key = std::string(1001, 'x');
+  EXPECT_EQ(topology_.Add(facts).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST_F(RouterTest, AGapIsAnErrorThatNamesItAndStatsSayNothingElse) {

@@ -26,7 +26,7 @@ Status CheckFacts(const GridMemberFacts& facts) {
     return InvalidArgumentError("an identity has 64 hexadecimal digits");
   }
   if (facts.url.empty() || std::max({facts.url.size(), facts.model.size(), facts.slices_url.size(),
-                                     facts.numeric_class.size()}) > kMostText) {
+                                     facts.numeric_class.size(), facts.key.size()}) > kMostText) {
     return InvalidArgumentError("a member has a URL, and no text over " +
                                 std::to_string(kMostText) + " bytes");
   }
@@ -287,7 +287,7 @@ std::string Topology::GridJson() const {
   }
   out += std::string("\"complete\":") + (missing.empty() ? "true" : "false") +
          ",\"missing\":" + JsonString(missing) + ",\"spares\":" + std::to_string(spares) +
-         ",\"members\":[";
+         ",\"frames_refused\":" + std::to_string(refused_.load()) + ",\"members\":[";
   for (const MemberPtr& member : *all) {
     if (out.back() != '[') out += ',';
     out += MemberJson(*member);

@@ -65,8 +65,12 @@ class Topology : public service::GridRegistry {
   Status Beat(uint64_t id, const service::GridLoad& load) override;
   void Remove(uint64_t id) override;
   Result<std::optional<service::GridAssignment>> Assign(const service::GridSpare& spare) override;
-  // {"model","identity","numeric_class","num_layers","complete","missing","spares","members":[...]}
+  // {"model","identity","numeric_class","num_layers","complete","missing","spares",
+  // "frames_refused","members":[...]}
   std::string GridJson() const override;
+
+  // Somebody was refused who asked for frames: counted in GridJson.
+  void CountRefused() { ++refused_; }
 
   // Removes who has been silent too long at `now`; how many.
   size_t Evict(SteadyTime now);
@@ -93,6 +97,7 @@ class Topology : public service::GridRegistry {
   uint64_t next_id_ = 1;
   GapLeases leases_;
   mutable std::atomic<uint64_t> draws_ = 0;
+  std::atomic<uint64_t> refused_ = 0;
 };
 
 }  // namespace pergola::grid

@@ -19,6 +19,7 @@ namespace pergola::rpc {
 namespace {
 
 constexpr char kAuthorization[] = "authorization";
+constexpr std::string_view kBearer = "Bearer ";
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{1000};
 constexpr std::chrono::seconds kLeaveTime{1};
@@ -119,8 +120,9 @@ class JoinStreams {
 // calls never overlap. Deletes itself.
 class JoinReactor : public grpc::ServerBidiReactor<v1::JoinRequest, v1::JoinResponse> {
  public:
-  JoinReactor(service::GridRegistry& registry, JoinStreams& streams, bool admitted)
-      : registry_(registry), streams_(streams) {
+  // `key`: what it may join with, which it announces by that.
+  JoinReactor(service::GridRegistry& registry, JoinStreams& streams, bool admitted, std::string key)
+      : registry_(registry), streams_(streams), key_(std::move(key)) {
     const std::lock_guard lock(streams_.mutex());
     if (!admitted) {
       End({grpc::StatusCode::UNAUTHENTICATED, "joining needs a key of this router"});
@@ -139,7 +141,9 @@ class JoinReactor : public grpc::ServerBidiReactor<v1::JoinRequest, v1::JoinResp
     Status status = InvalidArgumentError("the first message must be an announcement, once");
     bool joined = false;
     if (request_.has_announcement() && !id_) {
-      const Result<uint64_t> id = registry_.Add(Decode(request_.announcement()));
+      service::GridMemberFacts facts = Decode(request_.announcement());
+      facts.key = key_;
+      const Result<uint64_t> id = registry_.Add(facts);
       status = id.status();
       joined = id.ok();
       if (joined) id_ = *id;
@@ -187,6 +191,7 @@ class JoinReactor : public grpc::ServerBidiReactor<v1::JoinRequest, v1::JoinResp
 
   service::GridRegistry& registry_;
   JoinStreams& streams_;
+  const std::string key_;
   std::optional<uint64_t> id_;
   v1::JoinRequest request_;
   v1::JoinResponse response_;
@@ -233,7 +238,7 @@ class GridService : public v1::Grid::CallbackService {
 
   grpc::ServerBidiReactor<v1::JoinRequest, v1::JoinResponse>* Join(
       grpc::CallbackServerContext* context) override {
-    return new JoinReactor(registry_, streams_, Admits(*context));
+    return new JoinReactor(registry_, streams_, Admits(*context), KeyOf(*context));
   }
   grpc::ServerUnaryReactor* Assign(grpc::CallbackServerContext* context,
                                    const v1::AssignRequest* request,
@@ -261,11 +266,20 @@ class GridService : public v1::Grid::CallbackService {
   }
 
  private:
-  bool Admits(const grpc::CallbackServerContext& context) const {
-    if (!admits_) return true;
+  // Empty: none was given.
+  static std::string_view AuthorizationOf(const grpc::CallbackServerContext& context) {
     const auto found = context.client_metadata().find(kAuthorization);
-    if (found == context.client_metadata().end()) return false;
-    return admits_({found->second.data(), found->second.size()});
+    if (found == context.client_metadata().end()) return {};
+    return {found->second.data(), found->second.size()};
+  }
+  bool Admits(const grpc::CallbackServerContext& context) const {
+    return !admits_ || admits_(AuthorizationOf(context));
+  }
+  static std::string KeyOf(const grpc::CallbackServerContext& context) {
+    std::string_view given = AuthorizationOf(context);
+    if (!given.starts_with(kBearer)) return "";
+    given.remove_prefix(kBearer.size());
+    return std::string(given);
   }
 
   service::GridRegistry& registry_;

@@ -175,6 +175,11 @@ TEST(GridLinkTest, TellsWhyItMayNotJoin) {
   options.changed = right.Listener();
   GridLink with_key(Target(**listener), options);
   EXPECT_TRUE(right.WaitFor(StatusCode::kOk));
+  {
+    // What it joined with is what its frames want to be shown.
+    const std::lock_guard lock(registry.mutex_);
+    EXPECT_EQ(registry.members_.begin()->second.key, "sesame");
+  }
   options.facts.identity = "wrong";
   options.changed = wrong.Listener();
   GridLink other_model(Target(**listener), options);

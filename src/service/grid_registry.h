@@ -28,6 +28,8 @@ struct GridMemberFacts {
   float embed_scale = 1;
   uint64_t memory_bytes = 0;
   std::string slices_url = {};  // where it shares slices of the model; empty: nowhere
+  // What it joined with, which its frames want to be shown; empty: none. Nobody else is told.
+  std::string key = {};
 };
 
 // A server without a part, asking for one.

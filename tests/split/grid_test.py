@@ -70,6 +70,24 @@ def check_http(router, embed):
     assert send(router.http, "/v1/ffn", b"{}")[0] == 400
 
 
+def check_keys(pergola, folder, router, servers, keys, ask, local):
+    """Servers that have joined with a key want it of those who ask them for frames, too."""
+    embed, low, high = (server.wait_for(r"pergola://\S+") for server in servers)
+
+    def direct(*args, code=0):
+        return run(pergola, "predict", "--model", folder / "all" / "client", "--attention-only", "--embed", embed, "--ffn",
+                   f"{low},{high}", *ask, *args, code=code)
+
+    assert direct("--api-key-file", keys).stdout == local
+    assert "frames need a key here, and the first one has none" in direct(code=4).stderr
+    wrong = folder / "wrong-key"
+    wrong.write_text("sk-wrong\n")
+    assert "the one that came is not known" in direct("--api-key-file", wrong, code=4).stderr
+    stats = json.loads(send(servers[0].wait_for(r"http://\S+"), "/v1/stats")[1])
+    assert stats["frames_refused"] == 2, stats
+    assert json.loads(router.get("/v1/grid")[1])["frames_refused"] == 0
+
+
 def check_grid(pergola, golden, folder, started):
     model = golden / "llama"
     run(pergola, "slice", model, "--part", "all", "-o", folder / "all")
@@ -133,6 +151,8 @@ def check_grid(pergola, golden, folder, started):
     assert grid().stdout == local
     state = json.loads(router.get("/v1/grid")[1])
     assert len(state["members"]) == 4 and all(member["calls"] > 0 for member in state["members"]), state
+
+    check_keys(pergola, folder, router, (embed, low, high), keys, ask, local)
 
     # A shard is killed while a text is made: the other one with its layers goes on.
     long = ("--prompt", texts[0], "--max-tokens", "400", "--context", "512", "--ignore-end", "--json", "--threads", "1")

@@ -40,8 +40,12 @@ def check_tls(pergola, golden, folder, started):
                             keys, scheme="https"))
     assert router.url.startswith("pergolas://"), router.said
     member = (*tls(theirs), "--join-ca", ours[0])
-    embed = started(serve(pergola, router, "embed", folder / "parts" / "embed", *member, "--tls-client-ca", ours[0],
-                          "--share", folder / "parts", "--api-key-file", keys))
+    # Frames want the keys of HTTP, too; a router has one to show when the server has joined with it.
+    keyed = ("--tls-client-ca", ours[0], "--share", folder / "parts", "--api-key-file", keys)
+    shown = run(pergola, "serve", "--role", "embed", "--model", folder / "parts" / "embed", "--join", router.join, *member,
+                *keyed, code=1).stderr
+    assert "needs --join-key-file" in shown, shown
+    embed = started(serve(pergola, router, "embed", folder / "parts" / "embed", *member, *keyed, "--join-key-file", keys))
     embed.wait_for(r"joined \S+")
     # Another certificate than the router asks for, and none.
     for args in ((*tls(stranger), "--join-ca", ours[0]), ("--join-ca", ours[0]), ()):
@@ -63,13 +67,22 @@ def check_tls(pergola, golden, folder, started):
     ask = ("--prompt", "a few words", "--max-tokens", "16", "--ignore-end", "--json", "--threads", "1")
     local = run(pergola, "predict", "--model", model, *ask).stdout
 
-    def client(*args, code=0):
+    def client(*args, code=0, key=keys):
         return run(pergola, "predict", "--model", folder / "parts" / "client", "--attention-only", "--grid", router.url,
-                   *ask, *args, code=code)
+                   *ask, *args, *(("--api-key-file", key) if key else ()), code=code)
 
     assert client("--ca", ours[0], *tls(theirs)).stdout == local
     assert "not trusted" in client("--ca", stranger[0], *tls(theirs), code=4).stderr
     client("--ca", ours[0], *tls(stranger), code=4)
+    # A certificate alone does not do where keys are set; a key that is taken back is refused from SIGHUP on.
+    assert "frames need a key" in client("--ca", ours[0], *tls(theirs), code=4, key=None).stderr
+    second = folder / "second-key"
+    second.write_text("sk-2\n")
+    assert "is not known" in client("--ca", ours[0], *tls(theirs), code=4, key=second).stderr
+    keys.write_text("sk-1\nsk-2\n")
+    router.process.send_signal(signal.SIGHUP)
+    router.wait_for(r"(?m)^keys reloaded")
+    assert client("--ca", ours[0], *tls(theirs), key=second).stdout == local
     assert "wants TLS" in client(code=1).stderr
     # The router's certificate is renewed while it runs; authorities of the old one trust it no more.
     old = folder / "old.pem"
