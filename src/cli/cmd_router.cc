@@ -57,7 +57,8 @@ Result<std::unique_ptr<rpc::GridListener>> ListenForMembers(const RouterFlags& f
 }
 
 // A frame as the body of a request.
-Status AnswerFrame(grid::Router& router, std::string_view frame, std::string* answer) {
+Status AnswerFrame(grid::Router& router, std::string_view frame, const service::SplitCall& call,
+                   std::string* answer) {
   const auto bytes = std::as_bytes(std::span(frame));
   PERGOLA_ASSIGN_OR_RETURN(
       const grid::FrameHeader header,
@@ -69,7 +70,7 @@ Status AnswerFrame(grid::Router& router, std::string_view frame, std::string* an
                                 std::to_string(payload.size()));
   }
   PERGOLA_RETURN_IF_ERROR(grid::CheckPayload(header, payload));
-  return router.Handle(header, payload, answer);
+  return router.Handle(header, payload, answer, call);
 }
 
 Result<std::unique_ptr<gateway::HttpServer>> ServePages(const RouterFlags& flags,
@@ -85,8 +86,9 @@ Result<std::unique_ptr<gateway::HttpServer>> ServePages(const RouterFlags& flags
   gateway::GridPagesOptions pages;
   pages.missing = [&topology] { return topology.Missing(); };
   pages.has_model = [&topology] { return topology.model() != nullptr; };
-  pages.answer_frame = [&router](std::string_view frame, std::string* answer) {
-    return AnswerFrame(router, frame, answer);
+  pages.answer_frame = [&router](std::string_view frame, const service::SplitCall& call,
+                                 std::string* answer) {
+    return AnswerFrame(router, frame, call, answer);
   };
   pages.model_routes = std::make_shared<gateway::SplitRoutes>(
       std::make_shared<grid::GridSplit>(topology, router), !flags.api_key_file.empty());

@@ -104,8 +104,9 @@ void GridPages::AnswerFrame(HttpRequest request, HttpRespond respond) {
   pool_.Post([this, request = std::move(request), respond = std::move(respond)] {
     HttpResponse response;
     response.content_type = kFrameMediaType;
+    const service::SplitCall call{request.deadline, request.cancel.get()};
     const Status status = request.header("content-type") == kFrameMediaType
-                              ? options_.answer_frame(request.body, &response.body)
+                              ? options_.answer_frame(request.body, call, &response.body)
                               : InvalidArgumentError("the body must be a frame");
     if (!status.ok()) {
       const int code = HttpStatusOf({status, "", "", false}, Envelope::kSplit);

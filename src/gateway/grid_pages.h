@@ -14,6 +14,7 @@
 #include "gateway/work_pool.h"
 #include "pergola/status.h"
 #include "service/grid_registry.h"
+#include "service/split_service.h"
 
 namespace pergola::gateway {
 
@@ -24,7 +25,8 @@ struct GridPagesOptions {
   std::function<std::string()> missing;  // what nobody serves, empty when nothing
   std::function<bool()> has_model;       // a server has joined, so that sizes are known
   // One frame, header and payload; appends the frame that answers it.
-  std::function<Status(std::string_view frame, std::string* answer)> answer_frame;
+  std::function<Status(std::string_view frame, const service::SplitCall& call, std::string* answer)>
+      answer_frame;
   // Routes of the model (SplitRoutes): asked once there is one. Second owner: whoever made it.
   std::shared_ptr<HttpHandler> model_routes;
 };

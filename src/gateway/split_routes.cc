@@ -100,7 +100,8 @@ class Call {
       : service_(service),
         request_(request),
         private_(private_answers),
-        query_(ParseQuery(request.query)) {}
+        query_(ParseQuery(request.query)),
+        waiting_{request.deadline, request.cancel.get()} {}
 
   Status Answer(HttpResponse* response) {
     const std::string& path = request_.path;
@@ -162,6 +163,7 @@ class Call {
   const HttpRequest& request_;
   bool private_;
   Query query_;
+  const service::SplitCall waiting_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   int64_t top_k_ = 5;
   float temperature_ = 1;
@@ -211,13 +213,14 @@ Status Call::Embed(HttpResponse* response) {
     std::string body(sizeof sizes + ids.size() * width * sizeof(float), '\0');
     std::memcpy(body.data(), sizes, sizeof sizes);
     auto* const values = reinterpret_cast<float*>(body.data() + sizeof sizes);
-    PERGOLA_RETURN_IF_ERROR(service_.EmbedRows(ids, std::span(values, ids.size() * width)));
+    PERGOLA_RETURN_IF_ERROR(
+        service_.EmbedRows(waiting_, ids, std::span(values, ids.size() * width)));
     Binary(response);
     response->body = std::move(body);
     return OkStatus();
   }
   std::vector<float> rows(ids.size() * width);
-  PERGOLA_RETURN_IF_ERROR(service_.EmbedRows(ids, rows));
+  PERGOLA_RETURN_IF_ERROR(service_.EmbedRows(waiting_, ids, rows));
   std::string out = "{\"residual\":[";
   for (size_t row = 0; row < ids.size(); ++row) {
     if (row > 0) out += ',';
@@ -236,7 +239,7 @@ Status Call::Row(HttpResponse* response) {
   }
   const auto token = static_cast<int32_t>(*id);
   std::vector<float> row(static_cast<size_t>(service_.hidden_size()));
-  PERGOLA_RETURN_IF_ERROR(service_.EmbedRows(std::span(&token, 1), row));
+  PERGOLA_RETURN_IF_ERROR(service_.EmbedRows(waiting_, std::span(&token, 1), row));
   const bool json = request_.header("accept") == "application/json";
   // The two forms are different things to a cache.
   const std::string tag =
@@ -386,7 +389,7 @@ Status Call::Logits(HttpResponse* response) {
   }
   if (request_.header("accept") == kSplitMediaType) {
     std::vector<float> logits(static_cast<size_t>(rows * service_.vocab_size()));
-    PERGOLA_RETURN_IF_ERROR(service_.ComputeLogits(residuals, logits));
+    PERGOLA_RETURN_IF_ERROR(service_.ComputeLogits(waiting_, residuals, logits));
     Binary(response);
     response->body.assign(reinterpret_cast<const char*>(logits.data()),
                           logits.size() * sizeof(float));
@@ -396,7 +399,8 @@ Status Call::Logits(HttpResponse* response) {
     return InvalidArgumentError(std::to_string(top_k_) + " tokens for each of " +
                                 std::to_string(rows) + " rows are more than one answer may have");
   }
-  PERGOLA_ASSIGN_OR_RETURN(const auto tokens, service_.TopTokens(residuals, top_k_, temperature_));
+  PERGOLA_ASSIGN_OR_RETURN(const auto tokens,
+                           service_.TopTokens(waiting_, residuals, top_k_, temperature_));
   std::string out = "{\"top_k\":";
   if (nested_) out += '[';
   for (size_t row = 0; row < tokens.size(); ++row) {
@@ -433,7 +437,8 @@ Status Call::Encode(HttpResponse* response) {
     if (given == query_.end()) return InvalidArgumentError("?text= is missing");
     text = given->second;
   }
-  PERGOLA_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, service_.EncodeText(text, special));
+  PERGOLA_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
+                           service_.EncodeText(waiting_, text, special));
   std::string out = "{";
   AppendIds(ids, &out);
   out += ",\"text\":";
@@ -463,7 +468,7 @@ Status Call::Decode(HttpResponse* response) {
       rest.remove_prefix(std::min(comma + 1, rest.size()));
     }
   }
-  PERGOLA_ASSIGN_OR_RETURN(const std::string text, service_.DecodeIds(ids, skip));
+  PERGOLA_ASSIGN_OR_RETURN(const std::string text, service_.DecodeIds(waiting_, ids, skip));
   std::string out = "{\"text\":";
   AppendJsonString(text, &out);
   out += ',';

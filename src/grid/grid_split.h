@@ -27,13 +27,18 @@ class GridSplit : public service::SplitService {
   // What `stats` frames answer; an object with "error" alone while something is missing.
   std::string StatsJson() const override;
 
-  Status EmbedRows(std::span<const int32_t> ids, std::span<float> rows) override;
-  Status ComputeLogits(std::span<const float> residuals, std::span<float> logits) override;
-  Result<std::vector<std::vector<service::TokenChance>>> TopTokens(std::span<const float> residuals,
+  Status EmbedRows(const service::SplitCall& call, std::span<const int32_t> ids,
+                   std::span<float> rows) override;
+  Status ComputeLogits(const service::SplitCall& call, std::span<const float> residuals,
+                       std::span<float> logits) override;
+  Result<std::vector<std::vector<service::TokenChance>>> TopTokens(const service::SplitCall& call,
+                                                                   std::span<const float> residuals,
                                                                    int64_t count,
                                                                    float temperature) override;
-  Result<std::vector<int32_t>> EncodeText(std::string_view text, bool add_special_tokens) override;
-  Result<std::string> DecodeIds(std::span<const int32_t> ids, bool skip_special_tokens) override;
+  Result<std::vector<int32_t>> EncodeText(const service::SplitCall& call, std::string_view text,
+                                          bool add_special_tokens) override;
+  Result<std::string> DecodeIds(const service::SplitCall& call, std::span<const int32_t> ids,
+                                bool skip_special_tokens) override;
 
  private:
   struct Answer {
@@ -43,10 +48,13 @@ class GridSplit : public service::SplitService {
       return std::as_bytes(std::span(frame)).subspan(kFrameHeaderBytes);
     }
   };
-  Result<Answer> Ask(FrameHeader request, std::string_view payload) const;
-  Result<engine::TopTokens> TopOfRow(std::span<const float> residual, int64_t count,
+  Result<Answer> Ask(const service::SplitCall& call, FrameHeader request,
+                     std::string_view payload) const;
+  Result<engine::TopTokens> TopOfRow(const service::SplitCall& call,
+                                     std::span<const float> residual, int64_t count,
                                      float temperature);
-  Result<std::vector<std::string>> DecodeEach(const std::vector<engine::TokenScore>& tokens) const;
+  Result<std::vector<std::string>> DecodeEach(const service::SplitCall& call,
+                                              const std::vector<engine::TokenScore>& tokens) const;
 
   const Topology& topology_;
   Router& router_;

@@ -158,14 +158,16 @@ Status PartService::Embed(const FrameHeader& request, std::span<const std::byte>
       header, static_cast<int64_t>(count), width,
       [&](F32Matrix rows, FrameHeader& own) {
         PERGOLA_RETURN_IF_ERROR(
-            EmbedRows(ids, std::span(rows.data, static_cast<size_t>(rows.rows * rows.cols))));
+            EmbedRows({}, ids, std::span(rows.data, static_cast<size_t>(rows.rows * rows.cols))));
         own.time = MicrosecondsSince(start);
         return OkStatus();
       },
       answer);
 }
 
-Status PartService::EmbedRows(std::span<const int32_t> ids, std::span<float> rows) {
+Status PartService::EmbedRows(const service::SplitCall& call, std::span<const int32_t> ids,
+                              std::span<float> rows) {
+  PERGOLA_RETURN_IF_ERROR(call.Check());
   if (table_.data == nullptr) return FailedPreconditionError("this part holds no embedding table");
   const int64_t width = table_.cols();
   for (size_t index = 0; index < ids.size(); ++index) {
@@ -187,7 +189,9 @@ Status PartService::EmbedRows(std::span<const int32_t> ids, std::span<float> row
   return OkStatus();
 }
 
-Status PartService::ComputeLogits(std::span<const float> residuals, std::span<float> logits) {
+Status PartService::ComputeLogits(const service::SplitCall& call, std::span<const float> residuals,
+                                  std::span<float> logits) {
+  PERGOLA_RETURN_IF_ERROR(call.Check());
   if (table_.data == nullptr) return FailedPreconditionError("this part holds no projection");
   const int64_t rows = static_cast<int64_t>(residuals.size()) / facts_.hidden_size;
   PERGOLA_RETURN_IF_ERROR(PrepareHead());
@@ -199,11 +203,12 @@ Status PartService::ComputeLogits(std::span<const float> residuals, std::span<fl
 }
 
 Result<std::vector<std::vector<service::TokenChance>>> PartService::TopTokens(
-    std::span<const float> residuals, int64_t count, float temperature) {
+    const service::SplitCall& call, std::span<const float> residuals, int64_t count,
+    float temperature) {
   const auto vocab = static_cast<size_t>(facts_.vocab_size);
   const size_t rows = residuals.size() / static_cast<size_t>(facts_.hidden_size);
   std::vector<float> logits(rows * vocab);
-  PERGOLA_RETURN_IF_ERROR(ComputeLogits(residuals, logits));
+  PERGOLA_RETURN_IF_ERROR(ComputeLogits(call, residuals, logits));
   PERGOLA_ASSIGN_OR_RETURN(const tokenizers::Tokenizer* tokenizer, LoadedTokenizer());
   std::vector<std::vector<service::TokenChance>> chances(rows);
   for (size_t row = 0; row < rows; ++row) {
@@ -228,8 +233,10 @@ Result<const tokenizers::Tokenizer*> PartService::LoadedTokenizer() {
   return tokenizer_.get();
 }
 
-Result<std::vector<int32_t>> PartService::EncodeText(std::string_view text,
+Result<std::vector<int32_t>> PartService::EncodeText(const service::SplitCall& call,
+                                                     std::string_view text,
                                                      bool add_special_tokens) {
+  PERGOLA_RETURN_IF_ERROR(call.Check());
   PERGOLA_ASSIGN_OR_RETURN(const tokenizers::Tokenizer* tokenizer, LoadedTokenizer());
   tokenizers::Encoding encoding;
   tokenizers::EncodeOptions options;
@@ -238,7 +245,9 @@ Result<std::vector<int32_t>> PartService::EncodeText(std::string_view text,
   return encoding.ids;
 }
 
-Result<std::string> PartService::DecodeIds(std::span<const int32_t> ids, bool skip_special_tokens) {
+Result<std::string> PartService::DecodeIds(const service::SplitCall& call,
+                                           std::span<const int32_t> ids, bool skip_special_tokens) {
+  PERGOLA_RETURN_IF_ERROR(call.Check());
   PERGOLA_ASSIGN_OR_RETURN(const tokenizers::Tokenizer* tokenizer, LoadedTokenizer());
   return tokenizer->Decode(ids, skip_special_tokens);
 }
@@ -247,7 +256,7 @@ Status PartService::Encode(std::span<const std::byte> payload, FrameHeader heade
                            std::string* answer) {
   const std::string_view text(reinterpret_cast<const char*>(payload.data()), payload.size());
   PERGOLA_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
-                           EncodeText(text, (header.argument & kAddSpecialTokens) != 0));
+                           EncodeText({}, text, (header.argument & kAddSpecialTokens) != 0));
   header.type = PayloadType::kBytes;
   header.rows = 0;
   header.width = static_cast<uint32_t>(ids.size());
@@ -267,10 +276,10 @@ Status PartService::Decode(std::span<const std::byte> payload, FrameHeader heade
   const bool skip = (header.argument & kSkipSpecialTokens) != 0;
   std::string texts;
   if ((header.argument & kDecodeEach) == 0) {
-    PERGOLA_ASSIGN_OR_RETURN(texts, DecodeIds(ids, skip));
+    PERGOLA_ASSIGN_OR_RETURN(texts, DecodeIds({}, ids, skip));
   } else {
     for (const int32_t& id : ids) {
-      PERGOLA_ASSIGN_OR_RETURN(const std::string text, DecodeIds(std::span(&id, 1), skip));
+      PERGOLA_ASSIGN_OR_RETURN(const std::string text, DecodeIds({}, std::span(&id, 1), skip));
       const auto length = static_cast<uint32_t>(text.size());
       texts.append(reinterpret_cast<const char*>(&length), sizeof length).append(text);
     }
@@ -398,7 +407,7 @@ Status PartService::Logits(const FrameHeader& request, std::span<const std::byte
   const auto start = Clock::now();
   std::vector<float> logits(static_cast<size_t>(facts_.vocab_size));
   const F32Matrix out(logits.data(), 1, facts_.vocab_size);
-  PERGOLA_RETURN_IF_ERROR(ComputeLogits(residual, logits));
+  PERGOLA_RETURN_IF_ERROR(ComputeLogits({}, residual, logits));
   if (whole) {
     header.time = MicrosecondsSince(start);
     return AppendRowsFrame(header, out, answer);

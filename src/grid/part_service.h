@@ -78,14 +78,19 @@ class PartService : public service::SplitService {
   int64_t hidden_size() const override { return facts_.hidden_size; }
   int64_t vocab_size() const override { return facts_.vocab_size; }
   const std::string& model_identity() const override { return facts_.identity; }
-  Status EmbedRows(std::span<const int32_t> ids, std::span<float> rows) override;
-  Status ComputeLogits(std::span<const float> residuals, std::span<float> logits) override;
-  Result<std::vector<std::vector<service::TokenChance>>> TopTokens(std::span<const float> residuals,
+  Status EmbedRows(const service::SplitCall& call, std::span<const int32_t> ids,
+                   std::span<float> rows) override;
+  Status ComputeLogits(const service::SplitCall& call, std::span<const float> residuals,
+                       std::span<float> logits) override;
+  Result<std::vector<std::vector<service::TokenChance>>> TopTokens(const service::SplitCall& call,
+                                                                   std::span<const float> residuals,
                                                                    int64_t count,
                                                                    float temperature) override;
   // The tokenizer is loaded at the first call of these two or of TopTokens.
-  Result<std::vector<int32_t>> EncodeText(std::string_view text, bool add_special_tokens) override;
-  Result<std::string> DecodeIds(std::span<const int32_t> ids, bool skip_special_tokens) override;
+  Result<std::vector<int32_t>> EncodeText(const service::SplitCall& call, std::string_view text,
+                                          bool add_special_tokens) override;
+  Result<std::string> DecodeIds(const service::SplitCall& call, std::span<const int32_t> ids,
+                                bool skip_special_tokens) override;
 
   // A FrameHandler. INVALID_ARGUMENT for ids, widths or layers that are not the part's;
   // FAILED_PRECONDITION for another identity; UNIMPLEMENTED for a kind that is another part's.

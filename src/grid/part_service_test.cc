@@ -38,7 +38,7 @@ std::vector<float> Residuals(const PartService& part, int64_t rows, int caller) 
 std::vector<float> Logits(PartService& part, const std::vector<float>& residuals) {
   const auto rows = static_cast<int64_t>(residuals.size()) / part.hidden_size();
   std::vector<float> logits(static_cast<size_t>(rows * part.vocab_size()));
-  const Status status = part.ComputeLogits(residuals, logits);
+  const Status status = part.ComputeLogits({}, residuals, logits);
   EXPECT_TRUE(status.ok()) << status.ToString();
   return logits;
 }
@@ -103,9 +103,9 @@ TEST(PartServiceTest, ATableThatIsNotFiniteIsAnError) {
   std::vector<float> row(static_cast<size_t>((*part)->hidden_size()));
   std::vector<float> logits(static_cast<size_t>((*part)->vocab_size()));
   const int32_t damaged = 0, sound = 1;
-  EXPECT_EQ((*part)->EmbedRows(std::span(&damaged, 1), row).code(), StatusCode::kInternal);
-  EXPECT_TRUE((*part)->EmbedRows(std::span(&sound, 1), row).ok());
-  EXPECT_EQ((*part)->ComputeLogits(row, logits).code(), StatusCode::kInternal);
+  EXPECT_EQ((*part)->EmbedRows({}, std::span(&damaged, 1), row).code(), StatusCode::kInternal);
+  EXPECT_TRUE((*part)->EmbedRows({}, std::span(&sound, 1), row).ok());
+  EXPECT_EQ((*part)->ComputeLogits({}, row, logits).code(), StatusCode::kInternal);
 }
 
 TEST(PartServiceTest, AnFfnPartHasNoRowsAndNoLogits) {
@@ -117,8 +117,8 @@ TEST(PartServiceTest, AnFfnPartHasNoRowsAndNoLogits) {
   std::vector<float> row(static_cast<size_t>((*part)->hidden_size()));
   std::vector<float> logits(static_cast<size_t>((*part)->vocab_size()));
   const int32_t id = 1;
-  EXPECT_EQ((*part)->EmbedRows(std::span(&id, 1), row).code(), StatusCode::kFailedPrecondition);
-  EXPECT_EQ((*part)->ComputeLogits(row, logits).code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ((*part)->EmbedRows({}, std::span(&id, 1), row).code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ((*part)->ComputeLogits({}, row, logits).code(), StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ class Lease {
 }  // namespace
 
 Status Router::Handle(const FrameHeader& request, std::span<const std::byte> payload,
-                      std::string* answer) {
+                      std::string* answer, const service::SplitCall& call) {
   if (request.answer) return InvalidArgumentError("an answer came as a request");
   if (request.kind == FrameKind::kStats) return Stats(request, answer);
   const std::shared_ptr<const service::GridMemberFacts> model = topology_.model();
@@ -67,11 +67,12 @@ Status Router::Handle(const FrameHeader& request, std::span<const std::byte> pay
     return FailedPreconditionError("the request is for another model, this grid is of " +
                                    model->identity);
   }
-  const SteadyTime now = std::chrono::steady_clock::now();
+  PERGOLA_RETURN_IF_ERROR(call.Check());
   const auto stated = std::chrono::milliseconds(request.time);
-  const SteadyTime end = now + (request.time == 0 ? options_.longest_request
-                                                  : std::min<std::chrono::milliseconds>(
-                                                        stated, options_.longest_request));
+  const auto longest = request.time == 0
+                           ? options_.longest_request
+                           : std::min<std::chrono::milliseconds>(stated, options_.longest_request);
+  const SteadyTime end = std::min(std::chrono::steady_clock::now() + longest, call.deadline);
   std::vector<MemberPtr> tried;
   std::string failed;
   while (tried.empty() || std::chrono::steady_clock::now() < end) {
@@ -80,7 +81,7 @@ Status Router::Handle(const FrameHeader& request, std::span<const std::byte> pay
     if (member == nullptr) break;
     const size_t before = answer->size();
     const SteadyTime start = std::chrono::steady_clock::now();
-    const CallLimit limit = TryLimit(end, others);
+    const CallLimit limit = TryLimit(end, others, call);
     const Status status = Forward(request, payload, *member, limit, answer);
     if (status.code() == StatusCode::kCancelled && cancelled_) {
       answer->resize(before);
@@ -97,6 +98,7 @@ Status Router::Handle(const FrameHeader& request, std::span<const std::byte> pay
     tried.push_back(member);
   }
   if (!tried.empty()) {
+    PERGOLA_RETURN_IF_ERROR(call.Check());
     return UnavailableError("no server of the grid answers" + failed);
   }
   const std::string missing = topology_.Missing();
@@ -104,8 +106,8 @@ Status Router::Handle(const FrameHeader& request, std::span<const std::byte> pay
   return UnavailableError("no server of the grid has " + missing);
 }
 
-CallLimit Router::TryLimit(SteadyTime end, size_t others) const {
-  CallLimit limit{.deadline = end, .cancel = &cancelled_};
+CallLimit Router::TryLimit(SteadyTime end, size_t others, const service::SplitCall& call) const {
+  CallLimit limit{.deadline = end, .cancel = &cancelled_, .caller = call.cancel};
   if (others == 0) return limit;
   const SteadyTime now = std::chrono::steady_clock::now();
   const auto half = std::chrono::duration_cast<std::chrono::milliseconds>(end - now) / 2;

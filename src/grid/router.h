@@ -23,6 +23,7 @@
 #include "grid/frame_tls.h"
 #include "grid/topology.h"
 #include "pergola/status.h"
+#include "service/split_service.h"
 
 namespace pergola::grid {
 
@@ -48,16 +49,18 @@ class Router {
       : topology_(topology), options_(options) {}
 
   // A FrameHandler. UNAVAILABLE naming what nobody serves, or why all members failed,
-  // within the time that the request states; FAILED_PRECONDITION for another identity.
-  Status Handle(const FrameHeader& request, std::span<const std::byte> payload,
-                std::string* answer);
+  // within the time that the request states; FAILED_PRECONDITION for another identity. `call`: of
+  // whoever the frame is asked for; its errors when nobody waits any more, which is noticed within
+  // 50 ms, and members are told of no more time than it has.
+  Status Handle(const FrameHeader& request, std::span<const std::byte> payload, std::string* answer,
+                const service::SplitCall& call = {});
   // Ends the calls under way and all to come with UNAVAILABLE: whoever waits for a router asks
   // again.
   void Cancel() { cancelled_ = true; }
 
  private:
   Status Stats(FrameHeader header, std::string* answer) const;
-  CallLimit TryLimit(SteadyTime end, size_t others) const;
+  CallLimit TryLimit(SteadyTime end, size_t others, const service::SplitCall& call) const;
   bool AtFault(SteadyTime start, SteadyTime limit, SteadyTime end) const;
   Status Forward(FrameHeader request, std::span<const std::byte> payload, Member& member,
                  const CallLimit& limit, std::string* answer);

@@ -4,6 +4,7 @@
 // Letters: D model width, V vocabulary.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "pergola/status.h"
+#include "service/cancel_token.h"
 
 namespace pergola::service {
 
@@ -20,7 +22,22 @@ struct TokenChance {
   double probability = 0;
 };
 
-// Thread-safe. Calls compute and may wait: not for network threads.
+// How long somebody waits for a call.
+struct SplitCall {
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+  const CancelToken* cancel = nullptr;  // null: nobody ends it sooner; must outlive the call
+
+  bool cancelled() const { return cancel != nullptr && cancel->cancelled(); }
+  bool passed() const { return std::chrono::steady_clock::now() >= deadline; }
+  // CANCELLED or DEADLINE_EXCEEDED: nobody waits any more.
+  Status Check() const {
+    if (cancelled()) return CancelledError("the call was cancelled");
+    return passed() ? DeadlineExceededError("the time of the call is over") : OkStatus();
+  }
+};
+
+// Thread-safe. Calls compute and may wait: not for network threads. One that nobody waits for any
+// more is not begun, and given up where it waits for other machines: errors of SplitCall::Check.
 class SplitService {
  public:
   virtual ~SplitService() = default;
@@ -33,18 +50,22 @@ class SplitService {
 
   //   rows  f32 [ids, D]  written: scaled as the model wants them
   // INVALID_ARGUMENT naming an id outside the vocabulary; INTERNAL: a row is not finite.
-  virtual Status EmbedRows(std::span<const int32_t> ids, std::span<float> rows) = 0;
+  virtual Status EmbedRows(const SplitCall& call, std::span<const int32_t> ids,
+                           std::span<float> rows) = 0;
   //   residuals  f32 [rows, D]  read: before the final norm
   //   logits     f32 [rows, V]  written
   // INTERNAL: they are not finite.
-  virtual Status ComputeLogits(std::span<const float> residuals, std::span<float> logits) = 0;
+  virtual Status ComputeLogits(const SplitCall& call, std::span<const float> residuals,
+                               std::span<float> logits) = 0;
   // The best `count` tokens of each row, best first; temperature 0: one, with probability 1.
-  virtual Result<std::vector<std::vector<TokenChance>>> TopTokens(std::span<const float> residuals,
+  virtual Result<std::vector<std::vector<TokenChance>>> TopTokens(const SplitCall& call,
+                                                                  std::span<const float> residuals,
                                                                   int64_t count,
                                                                   float temperature) = 0;
-  virtual Result<std::vector<int32_t>> EncodeText(std::string_view text,
+  virtual Result<std::vector<int32_t>> EncodeText(const SplitCall& call, std::string_view text,
                                                   bool add_special_tokens) = 0;
-  virtual Result<std::string> DecodeIds(std::span<const int32_t> ids, bool skip_special_tokens) = 0;
+  virtual Result<std::string> DecodeIds(const SplitCall& call, std::span<const int32_t> ids,
+                                        bool skip_special_tokens) = 0;
 };
 
 }  // namespace pergola::service
