@@ -139,10 +139,8 @@ void AppendJsonFloats(std::span<const float> values, std::string* out) {
   out->resize(begin + values.size() * kLongest + kShortFloatBytes + 2);
   char* at = out->data() + begin;
   *at++ = '[';
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (i > 0) *at++ = ',';
-    at = WriteShortFloat(values[i], at);
-  }
+  at = WriteShortFloats(values, at);
+  if (!values.empty()) --at;  // the last comma
   *at++ = ']';
   out->resize(static_cast<size_t>(at - out->data()));
 }
