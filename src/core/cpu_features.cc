@@ -55,11 +55,17 @@ std::vector<Feature> Detect() {
   const bool zmm = ymm && (states & 0xe0) == 0xe0;
   const auto bit = [](unsigned word, int index) { return ((word >> index) & 1) != 0; };
   return {
-      {"avx", ymm && bit(leaf1.ecx, 28)},         {"f16c", ymm && bit(leaf1.ecx, 29)},
-      {"fma", ymm && bit(leaf1.ecx, 12)},         {"avx2", ymm && bit(leaf7.ebx, 5)},
-      {"avxvnni", ymm && bit(leaf7_1.eax, 4)},    {"avx512f", zmm && bit(leaf7.ebx, 16)},
-      {"avx512dq", zmm && bit(leaf7.ebx, 17)},    {"avx512bw", zmm && bit(leaf7.ebx, 30)},
-      {"avx512vl", zmm && bit(leaf7.ebx, 31)},    {"avx512vnni", zmm && bit(leaf7.ecx, 11)},
+      {"ssse3", bit(leaf1.ecx, 9)},
+      {"avx", ymm && bit(leaf1.ecx, 28)},
+      {"f16c", ymm && bit(leaf1.ecx, 29)},
+      {"fma", ymm && bit(leaf1.ecx, 12)},
+      {"avx2", ymm && bit(leaf7.ebx, 5)},
+      {"avxvnni", ymm && bit(leaf7_1.eax, 4)},
+      {"avx512f", zmm && bit(leaf7.ebx, 16)},
+      {"avx512dq", zmm && bit(leaf7.ebx, 17)},
+      {"avx512bw", zmm && bit(leaf7.ebx, 30)},
+      {"avx512vl", zmm && bit(leaf7.ebx, 31)},
+      {"avx512vnni", zmm && bit(leaf7.ecx, 11)},
       {"avx512bf16", zmm && bit(leaf7_1.eax, 5)},
   };
 }

@@ -277,7 +277,8 @@ TEST_P(LinearConformanceTest, WeightsAreConvertedToWhatIsAskedFor) {
 
 TEST_P(LinearConformanceTest, Int8IsRotatedWhereItPays) {
   const LinearOptions options{.weights = WeightType::kInt8};
-  const bool rotates = GetParam() == "avx512-vnni" || GetParam() == "avx512-bf16";
+  const bool rotates = GetParam() == "avx512-vnni" || GetParam() == "avx512-bf16" ||
+                       GetParam() == "avx2-vnni" || GetParam() == "neon-i8mm";
   EXPECT_EQ(set_->numeric_class(DType::kF32, options)
                 .find(rotates ? "f32 as i8 x i8-rotated, " : "f32 as q8_0 x "),
             0u);

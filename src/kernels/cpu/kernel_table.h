@@ -256,12 +256,15 @@ struct KernelTable {
 
 extern const KernelTable kScalarTable;
 // x86-64 only.
+extern const KernelTable kSsse3Table;
 extern const KernelTable kAvx2Table;
+extern const KernelTable kAvx2VnniTable;
 extern const KernelTable kAvx512Table;
 extern const KernelTable kAvx512VnniTable;
 extern const KernelTable kAvx512Bf16Table;
 // ARM64 only.
 extern const KernelTable kNeonTable;
 extern const KernelTable kNeonDotprodTable;
+extern const KernelTable kNeonI8mmTable;
 
 }  // namespace pergola::kernels::cpu

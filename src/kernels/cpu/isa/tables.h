@@ -19,7 +19,7 @@ struct NamedTable {
 };
 
 #if defined(PERGOLA_SIMDE)
-// All of AVX-512 stands on AVX2.
+// What stands on AVX2 is made of it.
 #define PERGOLA_NEEDS(features) "avx2 fma f16c"
 #else
 #define PERGOLA_NEEDS(features) "avx2 fma f16c " features
@@ -33,8 +33,11 @@ inline constexpr NamedTable kTables[] = {
     {"avx512-vnni", Verified::kYes, PERGOLA_NEEDS("avx512f avx512bw avx512dq avx512vl avx512vnni"),
      &kAvx512VnniTable},
     {"avx512", Verified::kYes, PERGOLA_NEEDS("avx512f avx512bw avx512dq avx512vl"), &kAvx512Table},
+    {"avx2-vnni", Verified::kYes, PERGOLA_NEEDS("avxvnni"), &kAvx2VnniTable},
     {"avx2", Verified::kYes, "avx2 fma f16c", &kAvx2Table},
+    {"ssse3", Verified::kYes, "ssse3", &kSsse3Table},
 #elif defined(__aarch64__)
+    {"neon-i8mm", Verified::kYes, "asimd asimddp i8mm", &kNeonI8mmTable},
     {"neon-dotprod", Verified::kYes, "asimd asimddp", &kNeonDotprodTable},
     {"neon", Verified::kYes, "asimd", &kNeonTable},
 #endif

@@ -1,9 +1,14 @@
-// Vectors of AVX2 with FMA and F16C: eight lanes.
+// Vectors of AVX2 with FMA and F16C: eight lanes. A file of isa/ that has AVX-VNNI too defines
+// PERGOLA_VNNI before.
 #pragma once
 
 #include <immintrin.h>
 
 #include <cstdint>
+
+#if defined(PERGOLA_VNNI)
+#include "kernels/cpu/vec/avx_vnni-inl.h"
+#endif
 
 namespace {
 
@@ -112,17 +117,30 @@ inline VecI Zero() {
 
 // Per 32-bit lane: sum += a.low * b.low + a.high * b.high of its two 16-bit halves.
 constexpr bool kHasPairDot = true;
-constexpr bool kFusedPairDot = false;  // one instruction
+#if defined(PERGOLA_VNNI)
+constexpr bool kFusedPairDot = true;  // one instruction
+inline void AddPairDot(VecI a, VecI b, VecI& sum) { AddWordProducts(a, b, sum); }
+#else
+constexpr bool kFusedPairDot = false;
 inline void AddPairDot(VecI a, VecI b, VecI& sum) {
   const __m256i products =
       _mm256_madd_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b));
   asm("vpaddd %1, %0, %0" : "+x"(sum) : "x"(products));
 }
+#endif
 
-// Per 32-bit lane: the products of four bytes, of `a` unsigned and below 16, of `b` signed, summed
-// over the eight fours of a block from `start`. Begin, eight times Add, End. Pairs are summed in 16
-// bits: 8 * 2 * 15 * 127 is below 2^15.
+// Per 32-bit lane: the products of four bytes, of `a` unsigned and (without VNNI) below 16, of `b`
+// signed, summed over the fours of a block (without VNNI eight) from `start`. Begin, Add, End.
 constexpr bool kHasByteDot = true;
+#if defined(PERGOLA_VNNI)
+// Whether it takes any unsigned byte and sums any number of fours.
+constexpr bool kHasWideByteDot = true;
+inline VecI BeginByteDots(int32_t start) { return SetInt(start); }
+inline void AddByteDot(VecI a, VecI b, VecI& sum) { AddByteProducts(a, b, sum); }
+inline VecI EndByteDots(VecI sum, int32_t) { return sum; }
+#else
+constexpr bool kHasWideByteDot = false;
+// Pairs are summed in 16 bits: 8 * 2 * 15 * 127 is below 2^15.
 inline VecI BeginByteDots(int32_t) { return Zero(); }
 inline void AddByteDot(VecI a, VecI b, VecI& sum) {
   VecI pairs;
@@ -133,6 +151,7 @@ inline VecI EndByteDots(VecI sum, int32_t start) {
              _mm256_madd_epi16(reinterpret_cast<__m256i>(sum), _mm256_set1_epi16(1))) +
          start;
 }
+#endif
 
 constexpr bool kHasBF16Dot = false;
 inline void AddBF16Dot(VecI, VecI, VecF&) {}

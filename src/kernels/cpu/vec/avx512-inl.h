@@ -1,6 +1,9 @@
 // Vectors of AVX-512 (F, BW, DQ, VL): sixteen lanes. A file of isa/ that has VNNI or BF16 too
-// defines PERGOLA_VNNI or PERGOLA_BF16 before.
+// defines PERGOLA_VNNI or PERGOLA_BF16 before. What only so many lanes have is behind
+// PERGOLA_SIXTEEN_LANES.
 #pragma once
+
+#define PERGOLA_SIXTEEN_LANES
 
 #include <cstdint>
 
@@ -139,10 +142,13 @@ inline void AddPairDot(VecI a, VecI b, VecI& sum) {
 // signed, summed over the fours of a block (without VNNI eight) from `start`. Begin, Add, End.
 constexpr bool kHasByteDot = true;
 #if defined(PERGOLA_VNNI)
+// Whether it takes any unsigned byte and sums any number of fours.
+constexpr bool kHasWideByteDot = true;
 inline VecI BeginByteDots(int32_t start) { return SetInt(start); }
 inline void AddByteDot(VecI a, VecI b, VecI& sum) { AddByteProducts(a, b, sum); }
 inline VecI EndByteDots(VecI sum, int32_t) { return sum; }
 #else
+constexpr bool kHasWideByteDot = false;
 // Pairs are summed in 16 bits: 8 * 2 * 15 * 127 is below 2^15.
 inline VecI BeginByteDots(int32_t) { return Zero(); }
 inline void AddByteDot(VecI a, VecI b, VecI& sum) { AddBytePairs(a, b, sum); }

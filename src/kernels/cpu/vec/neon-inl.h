@@ -1,5 +1,5 @@
 // Vectors of ARM64's Advanced SIMD: four lanes, 32 registers. Dot products of bytes with
-// armv8.2-a+dotprod.
+// armv8.2-a+dotprod, of any unsigned with any signed byte with +i8mm.
 #pragma once
 
 #include <arm_neon.h>
@@ -102,17 +102,29 @@ inline void AddPairDot(VecI a, VecI b, VecI& sum) {
   KeepInRegister(sum);
 }
 
-// Per 32-bit lane: the products of four bytes, of `a` unsigned and below 16, of `b` signed, summed
-// over the eight fours of a block from `start`. Begin, eight times Add, End.
+// Per 32-bit lane: the products of four bytes, of `a` unsigned and (without I8MM) below 16, of `b`
+// signed, summed over the fours of a block (without dot products eight) from `start`. Begin, Add,
+// End.
 constexpr bool kHasByteDot = true;
 #if defined(__ARM_FEATURE_DOTPROD)
+// Whether it takes any unsigned byte and sums any number of fours.
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+constexpr bool kHasWideByteDot = true;
+#else
+constexpr bool kHasWideByteDot = false;
+#endif
 inline VecI BeginByteDots(int32_t start) { return SetInt(start); }
 inline void AddByteDot(VecI a, VecI b, VecI& sum) {
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+  sum = vusdotq_s32(sum, vreinterpretq_u8_s32(a), vreinterpretq_s8_s32(b));
+#else
   sum = vdotq_s32(sum, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b));
+#endif
   KeepInRegister(sum);
 }
 inline VecI EndByteDots(VecI sum, int32_t) { return sum; }
 #else
+constexpr bool kHasWideByteDot = false;
 // Sums in 16 bits, of the first and third and of the second and fourth byte: 8 * 2 * 15 * 127 is
 // below 2^15.
 inline VecI BeginByteDots(int32_t) { return Zero(); }

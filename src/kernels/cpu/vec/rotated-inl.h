@@ -1,5 +1,5 @@
 // Rotated rows of bytes, for instruction sets that multiply any unsigned by any signed byte and sum
-// fours without overflow (AVX-512 VNNI).
+// fours without overflow (kHasWideByteDot).
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,39 @@ using pergola::kernels::cpu::kScaledBlock;
 
 constexpr int kRotatedVecs = static_cast<int>(kRotatedBlock) / kLanes;
 
-// One stage within a vector: lane l becomes its sum with lane l ^ kStride, or their difference.
+// Lane l becomes lane l ^ kStride. By constants: most strides then take quick instructions.
+template <int kStride, class Vec>
+inline Vec SwapLanes(Vec value) {
+  constexpr int s = kStride;
+  if constexpr (kLanes == 16) {
+    return __builtin_shufflevector(value, value, 0 ^ s, 1 ^ s, 2 ^ s, 3 ^ s, 4 ^ s, 5 ^ s, 6 ^ s,
+                                   7 ^ s, 8 ^ s, 9 ^ s, 10 ^ s, 11 ^ s, 12 ^ s, 13 ^ s, 14 ^ s,
+                                   15 ^ s);
+  } else if constexpr (kLanes == 8) {
+    return __builtin_shufflevector(value, value, 0 ^ s, 1 ^ s, 2 ^ s, 3 ^ s, 4 ^ s, 5 ^ s, 6 ^ s,
+                                   7 ^ s);
+  } else {  // four
+    return __builtin_shufflevector(value, value, 0 ^ s, 1 ^ s, 2 ^ s, 3 ^ s);
+  }
+}
+
+// The stages within a vector, from kStride on: lane l becomes its sum with lane l ^ kStride, or
+// their difference.
 template <int kStride>
 inline VecF RotateLanes(VecF value) {
-  constexpr int s = kStride;
-  // By constants: most strides then take instructions that are quicker than SelectLanes.
-  const VecF partner =
-      __builtin_shufflevector(value, value, 0 ^ s, 1 ^ s, 2 ^ s, 3 ^ s, 4 ^ s, 5 ^ s, 6 ^ s, 7 ^ s,
-                              8 ^ s, 9 ^ s, 10 ^ s, 11 ^ s, 12 ^ s, 13 ^ s, 14 ^ s, 15 ^ s);
-  const VecI lane = Iota();
-  const VecF sign = (lane & kStride) != 0 ? Set(-1.0f) : Set(1.0f);
-  return MulAdd(value, sign, partner);
+  if constexpr (kStride < kLanes) {
+    const VecF sign = (Iota() & kStride) != 0 ? Set(-1.0f) : Set(1.0f);
+    return RotateLanes<2 * kStride>(MulAdd(value, sign, SwapLanes<kStride>(value)));
+  } else {
+    return value;
+  }
 }
 
 // The transform of rotation.h: first between vectors, then within them.
 inline void RotateVectors(VecF (&values)[kRotatedVecs]) {
-#pragma GCC unroll 3
+#pragma GCC unroll 5
   for (int stride = 1; stride < kRotatedVecs; stride *= 2) {
-#pragma GCC unroll 8
+#pragma GCC unroll 32
     for (int i = 0; i < kRotatedVecs; ++i) {
       if ((i & stride) != 0) continue;
       const VecF low = values[i], high = values[i + stride];
@@ -38,17 +53,18 @@ inline void RotateVectors(VecF (&values)[kRotatedVecs]) {
       values[i + stride] = low - high;
     }
   }
-#pragma GCC unroll 8
-  for (int i = 0; i < kRotatedVecs; ++i) {
-    values[i] = RotateLanes<8>(RotateLanes<4>(RotateLanes<2>(RotateLanes<1>(values[i]))));
-  }
+#pragma GCC unroll 32
+  for (int i = 0; i < kRotatedVecs; ++i) values[i] = RotateLanes<1>(values[i]);
 }
 
 constexpr int kScaledVecs = static_cast<int>(kScaledBlock) / kLanes;
 constexpr int kRotatedScales = kRotatedVecs / kScaledVecs;
+
+#if defined(PERGOLA_SIXTEEN_LANES)
 static_assert(kLanes == 16 && kScaledVecs == 2 && kRotatedScales == 4);
 
-// Lanes 4b to 4b + 3: all lanes of by_block[b], combined. Four reductions at the price of one.
+// Lanes 4b to 4b + 3: all lanes of by_block[b], combined. Four reductions at the
+// price of one.
 template <class Vec, class Combine>
 inline Vec ReduceFour(const Vec (&by_block)[kRotatedScales], Combine combine) {
   const auto halves = [&](Vec a, Vec b) {
@@ -103,16 +119,29 @@ inline void QuantiseFourBlocks(const VecF (&values)[kRotatedVecs], int8_t* q, fl
   __builtin_memcpy(starts, &four_starts, sizeof(four_starts));
 }
 
+#endif
+
+inline void QuantiseScaledBlocks(const VecF (&values)[kRotatedVecs], int8_t* q,
+                                 pergola::kernels::cpu::BlockScales scales, int64_t block) {
+#if defined(PERGOLA_SIXTEEN_LANES)
+  QuantiseFourBlocks(values, q, scales.scale + block, scales.start + block);
+#else
+  for (int i = 0; i < kRotatedScales; ++i) {
+    QuantiseBlock<kScaledVecs>(values + i * kScaledVecs, q + i * kScaledBlock, scales, block + i,
+                               -128);
+  }
+#endif
+}
+
 // As QuantiseBlocks, of values that are rotated 128 at a time.
-void QuantiseRotated(const float* x, int64_t count, int8_t* q,
-                     pergola::kernels::cpu::BlockScales scales) {
+[[maybe_unused]] void QuantiseRotated(const float* x, int64_t count, int8_t* q,
+                                      pergola::kernels::cpu::BlockScales scales) {
   for (int64_t begin = 0; begin < count; begin += kRotatedBlock) {
     VecF values[kRotatedVecs];
-#pragma GCC unroll 8
+#pragma GCC unroll 32
     for (int i = 0; i < kRotatedVecs; ++i) values[i] = Load(x + begin + i * kLanes);
     RotateVectors(values);
-    const int64_t block = begin / kScaledBlock;
-    QuantiseFourBlocks(values, q + begin, scales.scale + block, scales.start + block);
+    QuantiseScaledBlocks(values, q + begin, scales, begin / kScaledBlock);
   }
 }
 

@@ -1,11 +1,14 @@
 // Vectors of the baseline: four lanes, what every x86-64 and AArch64 has, by the compiler's vector
-// types. No fused multiply-add: a * b is rounded before c is added.
+// types; with SSSE3 dot products of bytes. No fused multiply-add: a * b is rounded before c is
+// added.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
-#if defined(__SSE2__)
+#if defined(__SSSE3__)
+#include <tmmintrin.h>
+#elif defined(__SSE2__)
 #include <emmintrin.h>
 #endif
 
@@ -124,11 +127,29 @@ inline void AddPairDot(VecI a, VecI b, VecI& sum) {
 #endif
 }
 
-// See the other sets.
+// Per 32-bit lane: the products of four bytes, of `a` unsigned and below 16, of `b` signed, summed
+// over the eight fours of a block from `start`. Begin, eight times Add, End.
+#if defined(__SSSE3__)
+constexpr bool kHasByteDot = true;
+// Pairs are summed in 16 bits: 8 * 2 * 15 * 127 is below 2^15.
+inline VecI BeginByteDots(int32_t) { return Zero(); }
+inline void AddByteDot(VecI a, VecI b, VecI& sum) {
+  const __m128i pairs =
+      _mm_maddubs_epi16(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b));
+  sum = reinterpret_cast<VecI>(_mm_add_epi16(reinterpret_cast<__m128i>(sum), pairs));
+}
+inline VecI EndByteDots(VecI sum, int32_t start) {
+  return reinterpret_cast<VecI>(_mm_madd_epi16(reinterpret_cast<__m128i>(sum), _mm_set1_epi16(1))) +
+         start;
+}
+#else
 constexpr bool kHasByteDot = false;
 inline VecI BeginByteDots(int32_t) { return VecI{}; }
 inline void AddByteDot(VecI, VecI, VecI&) {}
 inline VecI EndByteDots(VecI sum, int32_t) { return sum; }
+#endif
+// Whether it takes any unsigned byte and sums any number of fours.
+constexpr bool kHasWideByteDot = false;
 constexpr bool kHasBF16Dot = false;
 inline void AddBF16Dot(VecI, VecI, VecF&) {}
 inline void StoreBF16(VecF, uint16_t*) {}

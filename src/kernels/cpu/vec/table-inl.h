@@ -15,10 +15,8 @@
 #include "kernels/cpu/vec/groups-inl.h"
 #include "kernels/cpu/vec/norms-inl.h"
 #include "kernels/cpu/vec/peaks-inl.h"
-#include "kernels/cpu/vec/rows-inl.h"
-#if defined(PERGOLA_VNNI)
 #include "kernels/cpu/vec/rotated-inl.h"
-#endif
+#include "kernels/cpu/vec/rows-inl.h"
 
 namespace {
 
@@ -43,10 +41,10 @@ constexpr pergola::kernels::cpu::KernelTable MakeTable() {
     table.linear[6] = LinearBlock<PairsPanels>;
     table.round_to_bf16 = RoundToBF16;
   }
-#if defined(PERGOLA_VNNI)
-  table.linear[7] = LinearBlock<BytePanels<RotatedBytes>>;
-  table.quantise_rotated = QuantiseRotated;
-#endif
+  if constexpr (kHasWideByteDot) {
+    table.linear[7] = LinearBlock<BytePanels<RotatedBytes>>;
+    table.quantise_rotated = QuantiseRotated;
+  }
   table.linear[8] = LinearBlock<GroupPanels<Sixteens>>;
   table.linear[9] = LinearBlock<GroupPanels<OffsetBytes>>;
   table.linear[10] = LinearBlock<GroupPanels<OffsetNibbles>>;
