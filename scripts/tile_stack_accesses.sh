@@ -12,8 +12,8 @@ status=0
 for object in "$@"; do
   objdump -d --no-show-raw-insn -C "$object" | awk -v limit="$limit" -v object="$object" '
     /^[0-9a-f]+ <.*>:$/ { name = $0; tile = name ~ /RunTile</; tiles += tile }
-    # vmovq moves addresses for which no general register was left.
-    tile && /[xyz]mm/ && /\(%r[sb]p/ && !/vmovq/ { count[name]++ }
+    # vmovq moves addresses for which no general register was left; (%rbp, with an index is no place on the stack.
+    tile && /[xyz]mm/ && /\(%r[sb]p\)/ && !/vmovq/ { count[name]++ }
     END {
       if (tiles == 0) { print object ": no register tile found"; exit 1 }
       for (name in count) {

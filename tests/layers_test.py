@@ -15,12 +15,13 @@ TEST = re.compile(r"(_test|_benchmark|_fuzz)\.cc$|/testing/")
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 CONDITIONAL = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif)\b")
 MAY_BRANCH = re.compile(r"^(kernels/cpu/(vec|isa)/|kernels/cuda/|core/cpu_features\.cc|core/check\.h|"
-                        r"core/large_memory\.cc|core/mapped_file\.cc|core/process_memory\.cc|core/thread_pool\.cc|engine/backends\.cc)")
+                        r"core/large_memory\.cc|core/mapped_file\.cc|core/process_memory\.cc|core/short_float\.cc|core/thread_pool\.cc|engine/backends\.cc)")
 # A header of the standard library or of the C library has no dot or ends in .h without a folder.
 STANDARD = re.compile(r"^[a-z_]+$|^[a-z_]+\.h$|^sys/[a-z]+\.h$|^immintrin\.h$")
 SPEAK_GRPC = ("rpc", "server", "grid")
 # SIMDe in the place of immintrin.h.
-THIRD_PARTY_IN_HEADERS = {"kernels/cpu/vec/avx512_simde-inl.h": re.compile(r"^simde/x86/")}
+SIMDE = re.compile(r"^simde/x86/")
+THIRD_PARTY_IN_HEADERS = {"kernels/cpu/vec/avx512_simde-inl.h": SIMDE, "kernels/cpu/vec/avx_vnni-inl.h": SIMDE}
 
 
 def read_rules(path):

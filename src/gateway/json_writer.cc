@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "core/check.h"
-#include "gateway/short_float.h"
+#include "core/short_float.h"
 
 namespace pergola::gateway {
 namespace {

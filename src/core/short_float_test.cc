@@ -1,4 +1,4 @@
-#include "gateway/short_float.h"
+#include "core/short_float.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace pergola::gateway {
+namespace pergola {
 namespace {
 
 std::string Text(float value) {
@@ -93,4 +93,4 @@ TEST(ShortFloatTest, RowsOfAnyLength) {
 }
 
 }  // namespace
-}  // namespace pergola::gateway
+}  // namespace pergola

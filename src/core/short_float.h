@@ -5,7 +5,7 @@
 
 #include <span>
 
-namespace pergola::gateway {
+namespace pergola {
 
 inline constexpr int kShortFloatBytes = 24;
 
@@ -16,4 +16,4 @@ char* WriteShortFloat(float value, char* begin);
 // The same of each, with a comma after it; room for kShortFloatBytes behind every one's begin.
 char* WriteShortFloats(std::span<const float> values, char* begin);
 
-}  // namespace pergola::gateway
+}  // namespace pergola

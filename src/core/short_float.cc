@@ -1,4 +1,4 @@
-#include "gateway/short_float.h"
+#include "core/short_float.h"
 
 #include <array>
 #include <bit>
@@ -13,7 +13,7 @@
 #include <immintrin.h>
 #endif
 
-namespace pergola::gateway {
+namespace pergola {
 namespace {
 
 // Schubfach (R. Giulietti, "The Schubfach way to render doubles", 2020), for float32 between 2^-13
@@ -313,4 +313,4 @@ char* WriteShortFloats(std::span<const float> values, char* begin) {
   return at;
 }
 
-}  // namespace pergola::gateway
+}  // namespace pergola
