@@ -14,21 +14,11 @@
 namespace {
 
 template <class Block>
-struct GroupTile {
+struct GroupTile : BlockOperands<int16_t> {
   static constexpr int kTemporaries = Block::kTemporaries;
   static constexpr int kMaxRows = kBlockTileRows;
-  const int16_t* a;
-  int64_t a_stride;
   const int32_t* a_starts;  // sums of a block's values, [row][block], a_blocks apart
   int64_t a_blocks;
-  const std::byte* b;
-  int64_t panel_stride;  // bytes
-  int64_t depth;         // number of k, a multiple of 32
-  float* c;
-  int64_t c_stride;
-  bool first;
-  int64_t ahead = 0;  // bytes from b, to panels that will be needed soon
-  int64_t ahead_panels = 0;
 };
 
 // Two f32 per column end a block: steps, then the steps of its second half or offsets.
@@ -110,13 +100,11 @@ template <class Block>
 struct GroupPanels {
   using Tile = GroupTile<Block>;
   static int64_t KStep(bool single_tile, int64_t, int64_t inputs) {
-    return single_tile ? inputs : 512;
+    return DirectKStep(single_tile, inputs);
   }
   static void Prepare(const LinearTask& task, int64_t panel, int64_t, int64_t k_begin, Tile& tile) {
+    PlaceOperands(task, panel, k_begin, Block::kBytes, tile);
     const int64_t first_block = k_begin / kBlock;
-    tile.b = task.panels + panel * task.panel_bytes + first_block * Block::kBytes;
-    tile.panel_stride = task.panel_bytes;
-    tile.a = static_cast<const int16_t*>(task.a) + task.row_begin * task.a_stride + k_begin;
     tile.a_blocks = task.inputs / kBlock;
     tile.a_starts = task.block_start + task.row_begin * tile.a_blocks + first_block;
   }

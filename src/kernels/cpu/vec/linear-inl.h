@@ -13,13 +13,25 @@ namespace {
 
 using pergola::kernels::cpu::LinearTask;
 
+// K of one pass over panels that are used where they lie. A single row tile reads each weight once:
+// no reason to block K.
+inline int64_t DirectKStep(bool single_tile, int64_t inputs) { return single_tile ? inputs : 512; }
+
+// The operands of a tile that begins at `k_begin` of rows of Value and of blocks of 32 k.
+template <class Value>
+inline void PlaceOperands(const LinearTask& task, int64_t panel, int64_t k_begin,
+                          int64_t block_bytes, BlockOperands<Value>& tile) {
+  tile.b = task.panels + panel * task.panel_bytes + k_begin / kBlock * block_bytes;
+  tile.panel_stride = task.panel_bytes;
+  tile.a = static_cast<const Value*>(task.a) + task.row_begin * task.a_stride + k_begin;
+}
+
 // A panel that is used where it lies.
 template <class Weight>
 struct DirectPanels {
   using Tile = FloatTile<Weight>;
-  // A single row tile reads each weight once: no reason to block K.
   static int64_t KStep(bool single_tile, int64_t, int64_t inputs) {
-    return single_tile ? inputs : 512;
+    return DirectKStep(single_tile, inputs);
   }
   static void Prepare(const LinearTask& task, int64_t panel, int64_t, int64_t k_begin, Tile& tile) {
     tile.b = reinterpret_cast<const Weight*>(task.panels + panel * task.panel_bytes) +
@@ -84,13 +96,10 @@ template <class Block>
 struct DirectBlocks {
   using Tile = BlockTile<Block>;
   static int64_t KStep(bool single_tile, int64_t, int64_t inputs) {
-    return single_tile ? inputs : 512;
+    return DirectKStep(single_tile, inputs);
   }
   static void Prepare(const LinearTask& task, int64_t panel, int64_t, int64_t k_begin, Tile& tile) {
-    constexpr int64_t kBytes = Block::kWeightBytes + kPanelCols * 2;
-    tile.b = task.panels + panel * task.panel_bytes + k_begin / kBlock * kBytes;
-    tile.panel_stride = task.panel_bytes;
-    tile.a = static_cast<const int16_t*>(task.a) + task.row_begin * task.a_stride + k_begin;
+    PlaceOperands(task, panel, k_begin, Block::kWeightBytes + kPanelCols * 2, tile);
   }
 };
 
@@ -131,10 +140,8 @@ struct BytePanels {
   using Tile = BytesTile<Block>;
   static int64_t KStep(bool, int64_t, int64_t inputs) { return inputs; }
   static void Prepare(const LinearTask& task, int64_t panel, int64_t, int64_t k_begin, Tile& tile) {
+    PlaceOperands(task, panel, k_begin, Block::kBytes, tile);
     const int64_t first_block = k_begin / Block::kDepth;
-    tile.b = task.panels + panel * task.panel_bytes + first_block * Block::kBytes;
-    tile.panel_stride = task.panel_bytes;
-    tile.a = static_cast<const int8_t*>(task.a) + task.row_begin * task.a_stride + k_begin;
     tile.a_blocks = task.inputs / Block::kDepth;
     tile.a_scales = task.block_scale + task.row_begin * tile.a_blocks + first_block;
     tile.a_starts = task.block_start + task.row_begin * tile.a_blocks + first_block;
@@ -144,7 +151,7 @@ struct BytePanels {
 struct PairsPanels {
   using Tile = PairsTile;
   static int64_t KStep(bool single_tile, int64_t, int64_t inputs) {
-    return single_tile ? inputs : 512;
+    return DirectKStep(single_tile, inputs);
   }
   static void Prepare(const LinearTask& task, int64_t panel, int64_t, int64_t k_begin, Tile& tile) {
     tile.b = reinterpret_cast<const uint16_t*>(task.panels + panel * task.panel_bytes) +

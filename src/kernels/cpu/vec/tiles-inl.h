@@ -67,22 +67,34 @@ inline void PrefetchBlocks(const Tile& tile, const std::byte* block) {
   }
 }
 
-// Rows [0, R) of `a` times P panels, added to `c` or (first) written to it.
-template <class Weight>
-struct FloatTile {
-  // Registers that the tile needs besides its sums and the shorter of a row's and a column's
-  // operands.
-  static constexpr int kTemporaries = 1;
-  static constexpr int kMaxRows = kMaxTileRows;
-  const float* a;
+// Rows [0, R) of `a` times P panels, added to `c` or (first) written to it. Each kind of tile has
+// kMaxRows, and kTemporaries: registers that it needs besides its sums and the shorter of a row's
+// and a column's operands.
+template <class Value, class Weight>
+struct TileOperands {
+  const Value* a;
   int64_t a_stride;
-  const Weight* b;  // row k of panel p: b + p * panel_stride + k * b_stride
-  int64_t b_stride;
-  int64_t panel_stride;
-  int64_t depth;  // number of k
+  const Weight* b;       // of the first panel
+  int64_t panel_stride;  // in Weights
+  int64_t depth;         // number of k
   float* c;
   int64_t c_stride;
   bool first;
+};
+
+// Weights are blocks of 32 k as the panel stores them; `depth` is a multiple of 32.
+template <class Value>
+struct BlockOperands : TileOperands<Value, std::byte> {
+  int64_t ahead = 0;  // from b, to panels that will be needed soon
+  int64_t ahead_panels = 0;
+};
+
+// Row k of panel p: b + p * panel_stride + k * b_stride.
+template <class Weight>
+struct FloatTile : TileOperands<float, Weight> {
+  static constexpr int kTemporaries = 1;
+  static constexpr int kMaxRows = kMaxTileRows;
+  int64_t b_stride;
   int64_t ahead = 0;  // from b, to a panel that will be needed soon
 };
 
@@ -190,18 +202,10 @@ class BlockSums {
 // The same for blocks of 32 k of 16-bit values: within a block an exact integer sum, then one
 // multiply-add of it with the block's scale per column, blocks ascending. |a| <= 32767, |b| <= 128:
 // a block's sum is below 2^27.
-struct I16Tile {
+struct I16Tile : TileOperands<int16_t, int16_t> {  // b [panel][block][16 pairs][16 columns][2]
   static constexpr int kTemporaries = 1;
   static constexpr int kMaxRows = kBlockTileRows;
-  const int16_t* a;
-  int64_t a_stride;
-  const int16_t* b;  // [panel][block][16 pairs][16 columns][2]
-  int64_t panel_stride;
   const float* scales;  // [panel][block][16]
-  int64_t depth;        // number of k, a multiple of 32
-  float* c;
-  int64_t c_stride;
-  bool first;
 };
 
 // acc += a row pair times the weights of two k, for every row and vector.
@@ -270,19 +274,9 @@ void RunTile(const I16Tile& tile) {
 
 // The same sums from blocks as the panel stores them (PanelFormat), widened in registers.
 template <class Block>
-struct BlockTile {
+struct BlockTile : BlockOperands<int16_t> {
   static constexpr int kTemporaries = Block::kTemporaries;
   static constexpr int kMaxRows = kBlockTileRows;
-  const int16_t* a;
-  int64_t a_stride;
-  const std::byte* b;
-  int64_t panel_stride;  // bytes
-  int64_t depth;
-  float* c;
-  int64_t c_stride;
-  bool first;
-  int64_t ahead = 0;  // bytes from b, to panels that will be needed soon
-  int64_t ahead_panels = 0;
 };
 
 struct Q8Block {
@@ -357,22 +351,12 @@ void RunTile(const BlockTile<Block>& tile) {
 // row's scale of the block, with the block's scale per column, blocks ascending. A Block says how
 // the panel stores its weights, unsigned.
 template <class Block>
-struct BytesTile {
+struct BytesTile : BlockOperands<int8_t> {
   static constexpr int kTemporaries = Block::kTemporaries;
   static constexpr int kMaxRows = Block::kMaxRows;
-  const int8_t* a;
-  int64_t a_stride;
   const float* a_scales;  // [row][block], a_blocks apart
   const int32_t* a_starts;
   int64_t a_blocks;
-  const std::byte* b;
-  int64_t panel_stride;  // bytes
-  int64_t depth;
-  float* c;
-  int64_t c_stride;
-  bool first;
-  int64_t ahead = 0;  // bytes from b, to panels that will be needed soon
-  int64_t ahead_panels = 0;
 };
 
 // Four weights of every column times four values of every row, `offset` columns from `a`.
@@ -470,17 +454,9 @@ void RunTile(const BytesTile<Block>& tile) {
 }
 
 // bf16 pairs: one chain per element, pairs ascending, the second of a pair added first.
-struct PairsTile {
+struct PairsTile : TileOperands<uint16_t, uint16_t> {  // b [panel][pair][16 columns][2]
   static constexpr int kTemporaries = 1;
   static constexpr int kMaxRows = kMaxTileRows;
-  const uint16_t* a;
-  int64_t a_stride;
-  const uint16_t* b;  // [panel][pair][16 columns][2]
-  int64_t panel_stride;
-  int64_t depth;  // number of k, even
-  float* c;
-  int64_t c_stride;
-  bool first;
 };
 
 template <int kRows, int kPanels>
