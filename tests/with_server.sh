@@ -18,6 +18,7 @@ trap 'rm -rf "$log"' EXIT
 launch() {
   local name=$1 tries
   shift
+  : >"$log/$name"
   "$pergola" "$@" --port 0 2>"$log/$name" &
   pid=$!
   for ((tries = 0; tries < 600; ++tries)); do
