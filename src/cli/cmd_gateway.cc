@@ -239,7 +239,8 @@ void AddGateway(CLI::App& app, Run* run) {
       "Speaks what `pergola serve` speaks. The model is there for its tokenizer, prompts and\n"
       "limits; its weights are not loaded. Flags as for `pergola serve`.\n"
       "Listens at once and is ready (/readyz) as soon as a backend answers.\n"
-      "SIGTERM finishes what is in work and exits 0; SIGHUP rereads keys and configuration.\n"
+      "SIGTERM finishes what is in work and exits 0; SIGHUP rereads keys, certificate and\n"
+      "configuration.\n"
       "  pergola gateway --model all-MiniLM-L6-v2 --backend 10.0.0.7:42668,10.0.0.8:42668");
   auto flags = std::make_shared<GatewayFlags>();
   AddFlags(*command, *flags);

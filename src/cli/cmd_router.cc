@@ -142,7 +142,7 @@ int RunRouter(const RouterFlags& flags) {
       TellReloaded(pages_status.ok() ? (*client_keys)->Reload() : pages_status, "keys");
     }
     const bool certificates = tls->server != nullptr || tls->client != nullptr;
-    if (certificates) TellReloaded(RenewFrameTls(flags.tls, *tls), "certificates of frames");
+    if (certificates) RenewTls(flags.tls, *tls, {.http = pages->get(), .listener = members->get()});
     if (keys == nullptr && !(*client_keys)->any() && !certificates) {
       std::fputs("nothing to reload: no key file, no certificate\n", stderr);
     }

@@ -129,7 +129,8 @@ void AddServe(CLI::App& app, Run* run) {
       "Speaks the OpenAI, Ollama, TEI, Cohere, Jina, Voyage and Perplexity dialects; /docs lists\n"
       "the routes. Flags may also stand in a TOML file (--config) or in the environment, lists\n"
       "there with commas between. The command line wins, then the environment.\n"
-      "SIGTERM finishes what is in work and exits 0; SIGHUP rereads keys and configuration.\n"
+      "SIGTERM finishes what is in work and exits 0; SIGHUP rereads keys, certificate and\n"
+      "configuration.\n"
       "  pergola serve --model all-MiniLM-L6-v2 --port 42666");
   auto flags = std::make_shared<ServeFlags>();
   AddFlags(*command, *flags);

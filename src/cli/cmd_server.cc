@@ -120,6 +120,12 @@ Status ReadCredentials(const ServerFlags& flags, server::GrpcServerOptions* opti
   return OkStatus();
 }
 
+Status RenewTls(const ServerFlags& flags, server::GrpcServer& server) {
+  PERGOLA_ASSIGN_OR_RETURN(const std::string cert, ReadWholeFile(flags.tls_cert_file));
+  PERGOLA_ASSIGN_OR_RETURN(const std::string key, ReadWholeFile(flags.tls_key_file));
+  return server.RenewTls(cert, key);
+}
+
 int RunServer(const ServerFlags& flags) {
   ReturnLargeBlocks();
   SignalWaiter signals;  // before any thread
@@ -150,9 +156,10 @@ int RunServer(const ServerFlags& flags) {
   for (const std::string& address : (*server)->addresses()) {
     running.addresses.push_back("grpc://" + address);
   }
-  if (keys != nullptr) {
-    running.reload = [&keys] { TellReloaded(keys->Reload(), "keys"); };
-  }
+  running.reload = [&] {
+    if (keys != nullptr) TellReloaded(keys->Reload(), "keys");
+    if (!flags.tls_cert_file.empty()) TellReloaded(RenewTls(flags, **server), "certificates");
+  };
   running.drain = [&](std::chrono::milliseconds timeout) { return (*server)->Drain(timeout); };
   const int code = RunUntilStopped(signals, running, flags.compute.drain_timeout_s);
   for (const auto& model : *models) model->scheduler().StopAccepting();
@@ -170,7 +177,7 @@ void AddServer(CLI::App& app, Run* run) {
       "text-embeddings-inference, with health (grpc.health.v1) and reflection. Without --tls-cert\n"
       "and --api-key-file it is for a network that only gateways reach. Flags as for `pergola "
       "serve`.\n"
-      "SIGTERM finishes what is in work and exits 0; SIGHUP rereads the keys.\n"
+      "SIGTERM finishes what is in work and exits 0; SIGHUP rereads keys and certificate.\n"
       "  pergola server --model all-MiniLM-L6-v2 --host 0.0.0.0 --port 42668");
   auto flags = std::make_shared<ServerFlags>();
   AddComputeFlags(*command, flags->compute);

@@ -1,5 +1,6 @@
 #include "cli/grid_tls.h"
 
+#include "cli/serving.h"
 #include "cli/whole_file.h"
 
 namespace pergola::cli {
@@ -26,6 +27,24 @@ Result<GridPem> ReadPem(const GridTlsFiles& files) {
   return pem;
 }
 
+rpc::LinkTls LinkTlsOf(const grid::FrameTlsPem& pem) {
+  return {pem.cert_pem, pem.key_pem, pem.ca_pem};
+}
+
+// Errors name the file, and what it was for stays as it was.
+Status RenewFrames(const GridTlsFiles& files, const GridTls& tls, const GridPem& pem) {
+  if (tls.server != nullptr) {
+    PERGOLA_RETURN_IF_ERROR(tls.server->Renew(pem.server).WithContext(files.cert));
+  }
+  if (tls.client == nullptr) return OkStatus();
+  return tls.client->Renew(pem.client).WithContext(files.server_ca);
+}
+
+Status RenewJoining(const GridPem& pem, const GridPorts& ports) {
+  if (ports.link != nullptr) ports.link->RenewTls(LinkTlsOf(pem.client));
+  return ports.listener == nullptr ? OkStatus() : ports.listener->RenewTls(LinkTlsOf(pem.server));
+}
+
 }  // namespace
 
 Result<GridTls> ReadGridTls(const GridTlsFiles& files) {
@@ -37,8 +56,8 @@ Result<GridTls> ReadGridTls(const GridTlsFiles& files) {
     return InvalidArgumentError("--tls-client-ca needs --tls-cert and --tls-key");
   }
   PERGOLA_ASSIGN_OR_RETURN(const GridPem pem, ReadPem(files));
-  tls.server_link = {pem.server.cert_pem, pem.server.key_pem, pem.server.ca_pem};
-  tls.client_link = {pem.client.cert_pem, pem.client.key_pem, pem.client.ca_pem};
+  tls.server_link = LinkTlsOf(pem.server);
+  tls.client_link = LinkTlsOf(pem.client);
   if (!files.cert.empty()) {
     auto made = grid::FrameTls::Server(pem.server);
     if (!made.ok()) return made.status().WithContext(files.cert);
@@ -52,13 +71,17 @@ Result<GridTls> ReadGridTls(const GridTlsFiles& files) {
   return tls;
 }
 
-Status RenewFrameTls(const GridTlsFiles& files, const GridTls& tls) {
-  PERGOLA_ASSIGN_OR_RETURN(const GridPem pem, ReadPem(files));
-  if (tls.server != nullptr) {
-    PERGOLA_RETURN_IF_ERROR(tls.server->Renew(pem.server).WithContext(files.cert));
+void RenewTls(const GridTlsFiles& files, const GridTls& tls, const GridPorts& ports) {
+  const Result<GridPem> pem = ReadPem(files);
+  Status status = pem.ok() ? RenewFrames(files, tls, *pem) : pem.status();
+  TellReloaded(status, "certificates of frames");
+  if (ports.http != nullptr && ports.http->has_tls()) {
+    TellReloaded(ports.http->ReloadCertificates(), "certificates of HTTP");
   }
-  if (tls.client == nullptr) return OkStatus();
-  return tls.client->Renew(pem.client).WithContext(files.server_ca);
+  if (ports.listener == nullptr && ports.link == nullptr) return;
+  // Frames have found that the texts can be used.
+  if (status.ok()) status = RenewJoining(*pem, ports);
+  TellReloaded(status, "certificates of joining");
 }
 
 Status CheckHttpAdmission(const GridTlsFiles& files, const std::string& api_key_file) {

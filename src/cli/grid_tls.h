@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "gateway/http_server.h"
 #include "grid/frame_tls.h"
 #include "pergola/status.h"
 #include "rpc/grid_link.h"
@@ -33,9 +34,16 @@ struct GridTls {
 // Errors name the file.
 Result<GridTls> ReadGridTls(const GridTlsFiles& files);
 
-// Rereads the files for the frames' connections to come; the other ports read theirs at the start
-// alone. Errors name the file, and what it was for stays as it was.
-Status RenewFrameTls(const GridTlsFiles& files, const GridTls& tls);
+// What else has certificates of the files. Null: there is none.
+struct GridPorts {
+  gateway::HttpServer* http = nullptr;
+  rpc::GridListener* listener = nullptr;
+  rpc::GridLink* link = nullptr;
+};
+
+// Rereads the files for connections to come, of frames, HTTP and joining, and says on stderr for
+// each whether that was possible. What cannot be used changes nothing.
+void RenewTls(const GridTlsFiles& files, const GridTls& tls, const GridPorts& ports);
 
 // For a process with an HTTP port, which asks nobody for a certificate: INVALID_ARGUMENT where
 // clients need one and `api_key_file` is empty, so that HTTP would be a way round it.

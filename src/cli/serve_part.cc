@@ -210,7 +210,7 @@ Result<GridTls> ReadPartTls(const PartServerFlags& flags) { return ReadGridTls(T
 
 int ServePart(const PartServerFlags& flags) {
   SignalWaiter signals;  // before any thread
-  const auto tls = ReadPartTls(flags);
+  auto tls = ReadPartTls(flags);
   if (!tls.ok()) return Fail(tls.status());
   if (const Status status = CheckFlags(flags); !status.ok()) return Fail(status);
   std::unique_ptr<SpareDuty> duty;
@@ -224,6 +224,9 @@ int ServePart(const PartServerFlags& flags) {
     return duty == nullptr ? LoadPart(flags) : duty->AwaitPart();
   }();
   if (!part.ok()) return Fail(part.status());
+  if (duty != nullptr) {  // it may have waited for longer than a certificate holds
+    if (auto now = ReadPartTls(flags); now.ok()) tls = std::move(now);
+  }
   grid::PartService& service = **part;
   const std::string host = FrameHost(flags);
   Load load;
@@ -267,9 +270,7 @@ int ServePart(const PartServerFlags& flags) {
   if ((*keys)->any() || certificates) {
     running.reload = [&] {
       if ((*keys)->any()) TellReloaded(ReloadKeys(http.get(), **keys), "keys");
-      if (certificates) {
-        TellReloaded(RenewFrameTls(TlsFiles(flags), *tls), "certificates of frames");
-      }
+      if (certificates) RenewTls(TlsFiles(flags), *tls, {.http = http.get(), .link = link->get()});
     };
   }
   running.drain = [&](std::chrono::milliseconds timeout) {

@@ -244,6 +244,7 @@ int RunHttpUntilStopped(SignalWaiter& signals, gateway::HttpServer& server,
   running.addresses = server.addresses();
   running.reload = [&] {
     if (server.needs_keys()) TellReloaded(server.ReloadKeys(), "keys");
+    if (server.has_tls()) TellReloaded(server.ReloadCertificates(), "certificates");
     TellReloaded(reload(), "configuration");
   };
   running.drain = [&server](std::chrono::milliseconds timeout) { return server.Drain(timeout); };

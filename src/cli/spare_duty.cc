@@ -71,17 +71,21 @@ Result<std::unique_ptr<SpareDuty>> SpareDuty::Make(const PartServerFlags& flags)
     return InvalidArgumentError("--spare needs --join and --store");
   }
   std::unique_ptr<SpareDuty> duty(new SpareDuty(flags));
-  std::string key;
-  if (!flags.part.join_key_file.empty()) {
-    PERGOLA_ASSIGN_OR_RETURN(key, ReadKeyFile(flags.part.join_key_file));
-  }
   if (!flags.part.source_key_file.empty()) {
     PERGOLA_ASSIGN_OR_RETURN(duty->source_key_, ReadKeyFile(flags.part.source_key_file));
   }
-  PERGOLA_ASSIGN_OR_RETURN(const GridTls tls, ReadPartTls(flags));
-  duty->router_ =
-      std::make_unique<rpc::SpareLink>(flags.part.join, std::move(key), tls.client_link);
+  PERGOLA_RETURN_IF_ERROR(duty->Connect());
   return duty;
+}
+
+Status SpareDuty::Connect() {
+  std::string key;
+  if (!flags_.part.join_key_file.empty()) {
+    PERGOLA_ASSIGN_OR_RETURN(key, ReadKeyFile(flags_.part.join_key_file));
+  }
+  PERGOLA_ASSIGN_OR_RETURN(const GridTls tls, ReadPartTls(flags_));
+  router_ = std::make_unique<rpc::SpareLink>(flags_.part.join, std::move(key), tls.client_link);
+  return OkStatus();
 }
 
 SpareDuty::~SpareDuty() {
@@ -139,7 +143,10 @@ Result<std::shared_ptr<grid::PartService>> SpareDuty::AwaitPart() {
   };
   for (;; std::this_thread::sleep_for(kAskPeriod)) {
     const auto asked = router_->Ask({name_, std::exchange(failed, ""), false});
-    if (!asked.ok()) tell("the router does not answer: " + asked.status().message());
+    if (!asked.ok()) {
+      tell("the router does not answer: " + asked.status().message());
+      if (const Status status = Connect(); !status.ok()) tell(status.message());
+    }
     if (!asked.ok() || !*asked) continue;
     // Keeps the assignment.
     keeper_ = std::make_unique<Periodic>(kAskPeriod, [this] {

@@ -33,6 +33,8 @@ class SpareDuty {
 
  private:
   explicit SpareDuty(const PartServerFlags& flags);
+  // To the router, with key and certificates as their files are now.
+  Status Connect();
   Result<std::shared_ptr<grid::PartService>> TakeOver(const service::GridAssignment& assignment);
 
   const PartServerFlags flags_;

@@ -48,8 +48,9 @@ struct ServerShared {
   const std::unique_ptr<ApiKeys> keys;
   const RequestGate gate;
   const std::shared_ptr<ByteBudget> body_budget;  // second owners: the requests in work
-  std::shared_ptr<TlsContext> tls;                // null: plain. Second owners: the connections
-  WorkerPool* workers = nullptr;                  // outlives all connections
+  // Null: plain. Second owners: the connections. Used on the thread that accepts alone.
+  std::shared_ptr<TlsContext> tls;
+  WorkerPool* workers = nullptr;  // outlives all connections
 
   // Drain sets both before `draining`: when it gives up requests that are not whole, and how long
   // it lets connections linger.

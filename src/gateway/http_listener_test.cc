@@ -78,6 +78,15 @@ class TlsClient {
     }
     return all;
   }
+  // SHA-256 of the server's certificate, after the handshake.
+  std::string ServerCertificate() const {
+    std::string digest(EVP_MAX_MD_SIZE, '\0');
+    unsigned int size = 0;
+    X509* const certificate = SSL_get1_peer_certificate(ssl_);
+    X509_digest(certificate, EVP_sha256(), reinterpret_cast<unsigned char*>(digest.data()), &size);
+    X509_free(certificate);
+    return digest.substr(0, size);
+  }
   bool closed_cleanly() const { return (SSL_get_shutdown(ssl_) & SSL_RECEIVED_SHUTDOWN) != 0; }
 
  private:
@@ -154,6 +163,44 @@ TEST_F(HttpListenerTest, ServesOverTls) {
   ASSERT_TRUE(client.Send(Get("/stream", "Connection: close\r\n")));
   EXPECT_GT(client.ReadUntil("").size(), 5'000u);
   EXPECT_TRUE(client.closed_cleanly());
+}
+
+TEST_F(HttpListenerTest, NewConnectionsGetTheCertificateThatWasReloaded) {
+  MakeCertificate();
+  options_.network_threads = 2;
+  Start();
+  EXPECT_TRUE(server_->has_tls());
+  const auto of_new_connection = [&] {
+    TlsClient client(Connect());
+    EXPECT_TRUE(client.Handshake());
+    return client.ServerCertificate();
+  };
+  TlsClient old(Connect());
+  ASSERT_TRUE(old.Handshake());
+  const std::string first = old.ServerCertificate();
+  MakeCertificate();
+  EXPECT_EQ(of_new_connection(), first);  // not before it is told
+  ASSERT_TRUE(server_->ReloadCertificates().ok());
+  const std::string second = of_new_connection();
+  EXPECT_NE(second, first);
+  EXPECT_EQ(of_new_connection(), second);  // on the other thread, too
+  // Who is connected goes on.
+  ASSERT_TRUE(old.Send(Get("/get")));
+  EXPECT_NE(old.ReadUntil("{\"path\":\"/get\"}").find("200"), std::string::npos);
+  // What cannot be used changes nothing.
+  std::ofstream(options_.tls_key_file) << "no key";
+  EXPECT_EQ(server_->ReloadCertificates().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(of_new_connection(), second);
+  std::filesystem::remove(options_.tls_cert_file);
+  EXPECT_EQ(server_->ReloadCertificates().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(of_new_connection(), second);
+}
+
+TEST_F(HttpListenerTest, WithoutTlsThereIsNoCertificateToReload) {
+  Start();
+  EXPECT_FALSE(server_->has_tls());
+  EXPECT_TRUE(server_->ReloadCertificates().ok());
+  EXPECT_EQ(Ask(Get("/get")).status, 200);
 }
 
 TEST_F(HttpListenerTest, SeesATlsClientGoAway) {

@@ -344,6 +344,17 @@ Status HttpServer::ReloadKeys() {
   return impl_->server->keys == nullptr ? OkStatus() : impl_->server->keys->Reload();
 }
 
+bool HttpServer::has_tls() const { return !impl_->server->options.tls_cert_file.empty(); }
+
+Status HttpServer::ReloadCertificates() {
+  if (!has_tls()) return OkStatus();
+  const HttpServerOptions& options = impl_->server->options;
+  PERGOLA_ASSIGN_OR_RETURN(std::shared_ptr<TlsContext> tls,
+                           TlsContext::Load(options.tls_cert_file, options.tls_key_file));
+  impl_->threads[0]->Call([&] { impl_->server->tls.swap(tls); });
+  return OkStatus();
+}
+
 HttpServerStats HttpServer::stats() const {
   const ServerShared& server = *impl_->server;
   HttpServerStats stats;

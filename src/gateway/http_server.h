@@ -136,6 +136,13 @@ class HttpServer {
   // Reads the API key file again (SIGHUP). On an error the old keys stay. OK without a key file.
   Status ReloadKeys();
 
+  // Whether the TCP ports speak TLS.
+  bool has_tls() const;
+  // Reads certificate and key again (SIGHUP), for connections to come; those that stand go on with
+  // the old ones. INVALID_ARGUMENT: the old ones stay. OK without TLS. Not to be called from a
+  // handler.
+  Status ReloadCertificates();
+
   HttpServerStats stats() const;
 
  private:

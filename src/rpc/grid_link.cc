@@ -22,8 +22,10 @@ constexpr char kAuthorization[] = "authorization";
 constexpr std::string_view kBearer = "Bearer ";
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{1000};
+constexpr std::chrono::milliseconds kLookPeriod{50};  // how often a pause looks for its end
 constexpr std::chrono::seconds kLeaveTime{1};
 constexpr std::chrono::milliseconds kAskTime{5000};
+constexpr std::chrono::milliseconds kSpareConnectTime{1000};
 constexpr int kConnectTimeMs = 2000;
 
 void Encode(const service::GridMemberFacts& facts, v1::Announcement* out) {
@@ -296,16 +298,6 @@ std::shared_ptr<grpc::ChannelCredentials> ClientCredentials(const LinkTls& tls) 
   return grpc::SslCredentials(options);
 }
 
-std::shared_ptr<grpc::ServerCredentials> ServerCredentials(const LinkTls& tls) {
-  if (tls.cert.empty()) return grpc::InsecureServerCredentials();
-  grpc::SslServerCredentialsOptions options(
-      tls.ca.empty() ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
-                     : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  options.pem_root_certs = tls.ca;
-  options.pem_key_cert_pairs.push_back({tls.key, tls.cert});
-  return grpc::SslServerCredentials(options);
-}
-
 std::shared_ptr<grpc::Channel> MakeLinkChannel(const std::string& target, const LinkTls& tls) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
@@ -324,6 +316,7 @@ std::shared_ptr<grpc::Channel> MakeLinkChannel(const std::string& target, const 
 struct GridListener::State {
   State(service::GridRegistry& registry, const GridListenerOptions& options)
       : service(registry, options) {}
+  std::unique_ptr<ServerTls> tls;  // null: none
   GridService service;
   std::unique_ptr<grpc::Server> server;
   int port = 0;
@@ -338,10 +331,19 @@ GridListener::~GridListener() {
 
 int GridListener::port() const { return state_->port; }
 
+Status GridListener::RenewTls(const LinkTls& tls) {
+  return state_->tls == nullptr ? OkStatus() : state_->tls->Renew(tls);
+}
+
 Result<std::unique_ptr<GridListener>> GridListener::Start(const GridListenerOptions& options,
                                                           service::GridRegistry& registry) {
   QuietGrpcLog();
   auto state = std::make_unique<State>(registry, options);
+  std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
+  if (!options.tls.cert.empty()) {
+    PERGOLA_ASSIGN_OR_RETURN(state->tls, ServerTls::Make(options.tls));
+    credentials = state->tls->credentials();
+  }
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(64 * 1024);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -356,7 +358,7 @@ Result<std::unique_ptr<GridListener>> GridListener::Start(const GridListenerOpti
   const bool v6 = options.host.find(':') != std::string::npos;
   const std::string address =
       (v6 ? "[" + options.host + "]" : options.host) + ":" + std::to_string(options.port);
-  builder.AddListeningPort(address, ServerCredentials(options.tls), &state->port);
+  builder.AddListeningPort(address, credentials, &state->port);
   state->server = builder.BuildAndStart();
   if (state->server == nullptr || state->port == 0) {
     return UnavailableError("cannot listen on " + address);
@@ -365,9 +367,12 @@ Result<std::unique_ptr<GridListener>> GridListener::Start(const GridListenerOpti
 }
 
 struct GridLink::State {
+  std::string target;
   GridLinkOptions options;
+  std::shared_ptr<grpc::Channel> channel;  // this and the next: of the link's thread
   std::unique_ptr<v1::Grid::Stub> stub;
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;                // guards what follows
+  std::optional<LinkTls> renewed;  // to join with from now on
   std::condition_variable wake;
   bool stopping = false;
   bool ended = false;                      // the thread is about to end
@@ -382,12 +387,26 @@ struct GridLink::State {
   Status KeepMembership(grpc::ClientContext& call);
   void Beat(Stream& stream);
   void Tell(const Status& status);
+  bool PauseConnecting(std::chrono::milliseconds time);
   // True: stopping.
   bool Pause(std::chrono::milliseconds time) {
     std::unique_lock lock(mutex);
     return wake.wait_for(lock, time, [this] { return stopping; });
   }
 };
+
+// As Pause. The channel goes on connecting meanwhile: gRPC does so on threads that wait for it, and
+// calls that fail at once are too short for a handshake.
+bool GridLink::State::PauseConnecting(std::chrono::milliseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        end - std::chrono::steady_clock::now());
+    const bool idle = left.count() <= 0 || channel->GetState(false) == GRPC_CHANNEL_READY;
+    if (idle || Pause(std::chrono::milliseconds(0))) return Pause(std::max(left, {}));
+    channel->WaitForConnected(std::chrono::system_clock::now() + std::min(left, kLookPeriod));
+  }
+}
 
 void GridLink::State::Tell(const Status& status) {
   if (told && told->code() == status.code() && told->message() == status.message()) return;
@@ -442,6 +461,11 @@ void GridLink::State::Run() {
       if (stopping) break;
       context = &open;
       joined = false;
+      if (renewed) {
+        channel = MakeLinkChannel(target, *renewed);
+        stub = v1::Grid::NewStub(channel);
+        renewed.reset();
+      }
     }
     const Status status = KeepMembership(open);
     bool was_member = false;
@@ -453,7 +477,7 @@ void GridLink::State::Run() {
     }
     Tell(status);
     pause = was_member ? kFirstPause : std::min(2 * pause, kLongestPause);
-    if (Pause(pause)) break;
+    if (PauseConnecting(pause)) break;
   }
   const std::lock_guard lock(mutex);
   ended = true;
@@ -463,8 +487,9 @@ void GridLink::State::Run() {
 GridLink::GridLink(const std::string& target, GridLinkOptions options)
     : state_(std::make_unique<State>()) {
   QuietGrpcLog();
+  state_->target = target;
   state_->options = std::move(options);
-  state_->stub = v1::Grid::NewStub(MakeLinkChannel(target, state_->options.tls));
+  state_->renewed = state_->options.tls;
   state_->thread = std::thread([state = state_.get()] { state->Run(); });
 }
 
@@ -480,8 +505,14 @@ GridLink::~GridLink() {
   state_->thread.join();
 }
 
+void GridLink::RenewTls(const LinkTls& tls) {
+  const std::lock_guard lock(state_->mutex);
+  state_->renewed = tls;
+}
+
 struct SpareLink::State {
   std::string key;
+  std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::Grid::Stub> stub;
 };
 
@@ -489,13 +520,16 @@ SpareLink::SpareLink(const std::string& target, std::string key, const LinkTls& 
     : state_(std::make_unique<State>()) {
   QuietGrpcLog();
   state_->key = std::move(key);
-  state_->stub = v1::Grid::NewStub(MakeLinkChannel(target, tls));
+  state_->channel = MakeLinkChannel(target, tls);
+  state_->stub = v1::Grid::NewStub(state_->channel);
 }
 
 SpareLink::~SpareLink() = default;
 
 Result<std::optional<service::GridAssignment>> SpareLink::Ask(
     const service::GridSpare& spare) const {
+  // As in GridLink: a call that fails at once is too short for a handshake.
+  state_->channel->WaitForConnected(std::chrono::system_clock::now() + kSpareConnectTime);
   grpc::ClientContext call;
   call.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                                  gpr_time_from_millis(kAskTime.count(), GPR_TIMESPAN)));

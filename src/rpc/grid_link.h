@@ -17,17 +17,10 @@
 #include <string_view>
 
 #include "pergola/status.h"
+#include "rpc/server_tls.h"
 #include "service/grid_registry.h"
 
 namespace pergola::rpc {
-
-// PEM texts of one side. A server's `ca` are the authorities of its clients' certificates, without
-// which they need none; a client's those of the server's, without which there is no TLS.
-struct LinkTls {
-  std::string cert = {};
-  std::string key = {};
-  std::string ca = {};
-};
 
 struct GridListenerOptions {
   std::string host = "127.0.0.1";
@@ -52,6 +45,8 @@ class GridListener {
   ~GridListener();
 
   int port() const;
+  // As ServerTls::Renew; OK where there is no TLS.
+  Status RenewTls(const LinkTls& tls);
 
  private:
   struct State;
@@ -79,6 +74,10 @@ class GridLink {
   // Says that it leaves; waits at most a second for the router to hear it.
   ~GridLink();
 
+  // For the next time that it joins; the membership that stands goes on. A text that is no PEM is
+  // told by `changed`, as a router that cannot be reached.
+  void RenewTls(const LinkTls& tls);
+
  private:
   struct State;
   std::unique_ptr<State> state_;
@@ -91,7 +90,7 @@ class SpareLink {
   SpareLink(const std::string& target, std::string key, const LinkTls& tls = {});
   ~SpareLink();
 
-  // Waits at most 5 s. UNAVAILABLE: no router there; else what it says (grid.proto).
+  // Waits at most 6 s. UNAVAILABLE: no router there; else what it says (grid.proto).
   Result<std::optional<service::GridAssignment>> Ask(const service::GridSpare& spare) const;
 
  private:

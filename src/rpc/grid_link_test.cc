@@ -276,6 +276,45 @@ TEST(GridLinkTest, JoinsOverTlsWithACertificateOfItsOwnWhereOneIsWanted) {
   EXPECT_TRUE(SpareLink(Target(**listener), "", options.tls).Ask({"me", "", false}).ok());
 }
 
+TEST(GridLinkTest, ARenewedCertificateIsThatOfWhoJoinsLater) {
+  const auto first = server::testing::MakeSelfSigned(), second = server::testing::MakeSelfSigned();
+  const auto member = server::testing::MakeSelfSigned();
+  FakeRegistry registry;
+  GridListenerOptions listening;
+  listening.tls = {first.cert_pem, first.key_pem, member.cert_pem};
+  const auto listener = GridListener::Start(listening, registry);
+  ASSERT_TRUE(listener.ok()) << listener.status().ToString();
+  Told early, late, strange;
+  GridLinkOptions options = Options();
+  options.tls = {member.cert_pem, member.key_pem, first.cert_pem};
+  options.changed = early.Listener();
+  GridLink before(Target(**listener), options);
+  EXPECT_TRUE(early.WaitFor(StatusCode::kOk));
+  // What cannot be used changes nothing.
+  for (const LinkTls& broken : {LinkTls{second.cert_pem, first.key_pem, member.cert_pem},
+                                LinkTls{"none", second.key_pem, member.cert_pem},
+                                LinkTls{second.cert_pem, "", member.cert_pem},
+                                LinkTls{second.cert_pem, second.key_pem, "none"},
+                                LinkTls{second.cert_pem, second.key_pem, ""}}) {
+    EXPECT_EQ((*listener)->RenewTls(broken).code(), StatusCode::kInvalidArgument);
+  }
+  ASSERT_TRUE((*listener)->RenewTls({second.cert_pem, second.key_pem, member.cert_pem}).ok());
+  options.tls.ca = second.cert_pem;
+  options.changed = late.Listener();
+  GridLink after(Target(**listener), options);
+  EXPECT_TRUE(late.WaitFor(StatusCode::kOk));  // it tries again until the listener has it
+  // From then on who trusts the old one alone does not come in, until it is given the new one.
+  options.tls.ca = first.cert_pem;
+  options.changed = strange.Listener();
+  GridLink stranger(Target(**listener), options);
+  EXPECT_TRUE(strange.WaitFor(StatusCode::kUnavailable));
+  options.tls.ca = second.cert_pem;
+  stranger.RenewTls(options.tls);
+  EXPECT_TRUE(strange.WaitFor(StatusCode::kOk));
+  EXPECT_TRUE(early.WaitFor(StatusCode::kOk));  // a membership that stands goes on
+  EXPECT_EQ(registry.joined_, 3u);
+}
+
 TEST(GridLinkTest, ManyJoinAndLeave) {
   FakeRegistry registry;
   const auto listener = GridListener::Start({}, registry);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "rpc/grpc_log.h"
+#include "rpc/server_tls.h"
 #include "server/embedding_service.h"
 #include "server/tei_services.h"
 
@@ -62,17 +63,15 @@ class KeyCheck final : public grpc::AuthMetadataProcessor {
   const std::function<bool(std::string_view)> authorise_;
 };
 
-Result<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(const GrpcServerOptions& options) {
-  if (options.tls_cert_pem.empty() != options.tls_key_pem.empty()) {
-    return InvalidArgumentError("TLS needs both a certificate and a key");
-  }
-  if (options.tls_cert_pem.empty()) {
+// `*tls` is set where there is some; it must outlive the server.
+Result<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(
+    const GrpcServerOptions& options, std::unique_ptr<rpc::ServerTls>* tls) {
+  if (options.tls_cert_pem.empty() && options.tls_key_pem.empty()) {
     if (!options.authorise) return grpc::InsecureServerCredentials();
     return InvalidArgumentError("keys need TLS: they would cross the network in the clear");
   }
-  grpc::SslServerCredentialsOptions tls;
-  tls.pem_key_cert_pairs.push_back({options.tls_key_pem, options.tls_cert_pem});
-  auto credentials = grpc::SslServerCredentials(tls);
+  PERGOLA_ASSIGN_OR_RETURN(*tls, rpc::ServerTls::Make({options.tls_cert_pem, options.tls_key_pem}));
+  const std::shared_ptr<grpc::ServerCredentials> credentials = (*tls)->credentials();
   if (options.authorise) {
     credentials->SetAuthMetadataProcessor(std::make_shared<KeyCheck>(options.authorise));
   }
@@ -95,6 +94,7 @@ struct GrpcServer::State {
   GrpcServerOptions options;
   std::vector<ServedModel> models;
   std::vector<std::string> addresses;
+  std::unique_ptr<rpc::ServerTls> tls;  // null: none
   CallCounters counters;
   EmbeddingService embedding;
   TeiServices tei;
@@ -137,8 +137,10 @@ GrpcServer::~GrpcServer() {
 Result<std::unique_ptr<GrpcServer>> GrpcServer::Start(GrpcServerOptions options,
                                                       std::vector<ServedModel> models) {
   InitialiseGrpc();
-  PERGOLA_ASSIGN_OR_RETURN(const auto credentials, MakeCredentials(options));
+  std::unique_ptr<rpc::ServerTls> tls;
+  PERGOLA_ASSIGN_OR_RETURN(const auto credentials, MakeCredentials(options, &tls));
   auto state = std::make_unique<State>();
+  state->tls = std::move(tls);
   State* const raw = state.get();
   state->options = std::move(options);
   state->models = std::move(models);
@@ -175,6 +177,10 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::Start(GrpcServerOptions options,
     state->addresses.push_back(Address(state->options.hosts[i], ports[i]));
   }
   return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(state)));
+}
+
+Status GrpcServer::RenewTls(const std::string& cert_pem, const std::string& key_pem) {
+  return state_->tls == nullptr ? OkStatus() : state_->tls->Renew({cert_pem, key_pem});
 }
 
 const std::vector<std::string>& GrpcServer::addresses() const { return state_->addresses; }

@@ -63,6 +63,9 @@ class GrpcServer {
   // streams. False: something was cut off after `timeout`.
   bool Drain(std::chrono::milliseconds timeout);
 
+  // As rpc::ServerTls::Renew; OK where there is no TLS.
+  Status RenewTls(const std::string& cert_pem, const std::string& key_pem);
+
   std::vector<service::MetricSample> Metrics() const;
 
  private:

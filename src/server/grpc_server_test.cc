@@ -297,6 +297,21 @@ TEST_F(GrpcTlsTest, AnswersWhoTrustsItAndHasAKey) {
   EXPECT_TRUE(status.ok()) << status.ToString();
 }
 
+TEST_F(GrpcTlsTest, ARenewedCertificateIsThatOfNewConnections) {
+  StartSecure();
+  const testing::Certificate renewed = testing::MakeSelfSigned();
+  EXPECT_EQ(server_->RenewTls(renewed.cert_pem, certificate_.key_pem).code(),
+            StatusCode::kInvalidArgument);
+  ASSERT_TRUE(server_->RenewTls(renewed.cert_pem, renewed.key_pem).ok());
+  rpc::RemoteServiceOptions options;
+  options.api_key = "right";
+  options.ca_pem = renewed.cert_pem;
+  rpc::RemoteService remote(server_->addresses()[0], options);
+  EXPECT_TRUE(Eventually([&] { return remote.FetchModels(std::chrono::milliseconds(2000)).ok(); }));
+  options.ca_pem = certificate_.cert_pem;
+  EXPECT_EQ(Ask(options).code(), StatusCode::kUnavailable);
+}
+
 TEST_F(GrpcTlsTest, AWrongKeyOrNoneIsUnauthenticated) {
   StartSecure();
   rpc::RemoteServiceOptions options;

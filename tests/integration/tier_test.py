@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fault")
 import tier  # noqa: E402
 
 PERGOLA = MODEL = None
+
+
+def make_certificate(folder):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
+                    "1", "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", folder / "key.pem",
+                    "-out", folder / "cert.pem"], check=True, stderr=subprocess.DEVNULL)
 
 
 class TierTest(unittest.TestCase):
@@ -149,10 +156,7 @@ class TierTest(unittest.TestCase):
     def test_tls_and_keys_between_the_tiers(self):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
-            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-                            "-nodes", "-days", "1", "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1",
-                            "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True,
-                           stderr=subprocess.DEVNULL)
+            make_certificate(folder)
             (folder / "keys").write_text("of-the-gateway\n")
             (folder / "key").write_text("of-the-gateway\n")
             (folder / "wrong").write_text("of-nobody\n")
@@ -240,6 +244,26 @@ class TierTest(unittest.TestCase):
         for command, more in (("serve", []), ("gateway", ["--backend", f"127.0.0.1:{self.tier.servers[0].port}"])):
             with self.subTest(command=command), tempfile.TemporaryDirectory() as folder:
                 self.reread(command, more, pathlib.Path(folder))
+
+    def test_certificates_are_reread(self):
+        backend = ("--backend", f"127.0.0.1:{self.tier.servers[0].port}")
+        for command, more in (("serve", ()), ("gateway", backend), ("server", ())):
+            with self.subTest(command=command), tempfile.TemporaryDirectory() as name:
+                folder = pathlib.Path(name)
+                make_certificate(folder)
+                tested = tier.Process(PERGOLA, command, "--model", MODEL, *more, "--tls-cert", folder / "cert.pem",
+                                      "--tls-key", folder / "key.pem")
+                self.addCleanup(tested.kill)
+                shown = lambda: ssl.get_server_certificate(("127.0.0.1", tested.port))  # noqa: E731
+                self.assertEqual(shown(), (folder / "cert.pem").read_text())
+                make_certificate(folder)
+                tested.signal(signal.SIGHUP)
+                tier.wait_until(lambda: shown() == (folder / "cert.pem").read_text(), "the new certificate")
+                tier.wait_until(lambda: tested.says("certificates reloaded"), "the word of it")
+                (folder / "key.pem").write_text("no key")
+                tested.signal(signal.SIGHUP)
+                tier.wait_until(lambda: tested.says("certificates not reloaded"), "the complaint")
+                self.assertEqual(shown(), (folder / "cert.pem").read_text())
 
     def reread(self, command, more, folder):
         keys, config = folder / "keys", folder / "pergola.toml"

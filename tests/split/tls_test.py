@@ -6,6 +6,7 @@
 
 import json
 import signal
+import ssl
 import subprocess
 
 from grid import Process, Router, main, run, serve
@@ -86,17 +87,33 @@ def check_tls(pergola, golden, folder, started):
     assert "wants TLS" in client(code=1).stderr
     # The router's certificate is renewed while it runs; authorities of the old one trust it no more.
     old = folder / "old.pem"
-    old.write_bytes(ours[0].read_bytes())
+    before = ours[0].read_bytes()
+    old.write_bytes(before)
+    http_port = ("127.0.0.1", int(router.http.rsplit(":", 1)[1]))
     ours[1].write_text("no key")
     router.process.send_signal(signal.SIGHUP)
     router.wait_for("certificates of frames not reloaded")
     assert client("--ca", old, *tls(theirs)).stdout == local
+    assert ssl.get_server_certificate(http_port) == old.read_text()
     certificate(folder, "router")
     router.process.send_signal(signal.SIGHUP)
-    router.wait_for("certificates of frames reloaded")
+    for what in ("frames", "HTTP", "joining"):
+        router.wait_for(f"(?m)^certificates of {what} reloaded", times=2)  # once with the keys
+    assert ssl.get_server_certificate(http_port) == ours[0].read_text()
+    # Servers join with the new one; who trusts the old one alone comes in no more.
+    late = started(serve(pergola, router, "ffn", folder / "parts" / "ffn", *member))
+    late.wait_for(r"joined \S+")
+    wary = started(serve(pergola, router, "ffn", folder / "parts" / "ffn", *tls(theirs), "--join-ca", old))
+    wary.wait_for("not in the grid of")
+    # Until its file has the new one, too: a link that is down takes what SIGHUP rereads.
+    old.write_bytes(ours[0].read_bytes())
+    wary.process.send_signal(signal.SIGHUP)
+    wary.wait_for("(?m)^certificates of joining reloaded")
+    wary.wait_for(r"joined \S+")
+    old.write_bytes(before)
     assert client("--ca", ours[0], *tls(theirs)).stdout == local
     assert "not trusted" in client("--ca", old, *tls(theirs), code=4).stderr
-    for process in (spare, embed, router):
+    for process in (late, wary, spare, embed, router):
         assert process.stop() == 0, process.said
 
 
