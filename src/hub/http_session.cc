@@ -46,6 +46,12 @@ void Append(const std::string& header, HeaderList* list) {
   list->reset(curl_slist_append(list->release(), header.c_str()));
 }
 
+bool Has(const RequestHeaders& headers, const std::string& name) {
+  return std::any_of(headers.begin(), headers.end(), [&](const auto& header) {
+    return curl_strequal(header.first.c_str(), name.c_str()) != 0;
+  });
+}
+
 }  // namespace
 
 struct HttpSession::Connection {
@@ -71,21 +77,22 @@ HttpSession::~HttpSession() = default;
 
 Result<std::string_view> HttpSession::Get(const std::string& path) {
   curl_easy_setopt(connection_->easy, CURLOPT_HTTPGET, 1L);
-  return Perform(path, "application/json");
+  return Perform(path, "application/json", {});
 }
 
 Result<std::string_view> HttpSession::Post(const std::string& path, const std::string& type,
-                                           std::string_view body) {
+                                           std::string_view body, const RequestHeaders& headers) {
   CURL* easy = connection_->easy;
   curl_easy_setopt(easy, CURLOPT_POST, 1L);
   curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body.data());
   curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
   sent_bytes_ += body.size();
-  return Perform(path, type);
+  return Perform(path, type, headers);
 }
 
 Result<std::string> HttpSession::PutFile(const std::string& path, const std::filesystem::path& file,
-                                         int64_t offset, int64_t bytes) {
+                                         int64_t offset, int64_t bytes,
+                                         const RequestHeaders& headers) {
   FilePart part{std::ifstream(file, std::ios::binary), bytes};
   if (!part.file || !part.file.seekg(offset)) {
     return InternalError(file.string() + " cannot be read from " + std::to_string(offset));
@@ -95,7 +102,7 @@ Result<std::string> HttpSession::PutFile(const std::string& path, const std::fil
   curl_easy_setopt(easy, CURLOPT_READFUNCTION, OnRead);
   curl_easy_setopt(easy, CURLOPT_READDATA, &part);
   curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(bytes));
-  const auto answer = Perform(path, "");
+  const auto answer = Perform(path, "", headers);
   curl_easy_setopt(easy, CURLOPT_UPLOAD, 0L);
   curl_easy_setopt(easy, CURLOPT_READDATA, nullptr);
   sent_bytes_ += static_cast<uint64_t>(bytes - part.left);
@@ -105,21 +112,27 @@ Result<std::string> HttpSession::PutFile(const std::string& path, const std::fil
   return std::string(etag->value);
 }
 
-Result<std::string_view> HttpSession::Perform(const std::string& path, const std::string& type) {
+Result<std::string_view> HttpSession::Perform(const std::string& path, const std::string& type,
+                                              const RequestHeaders& given) {
   CURL* easy = connection_->easy;
   const bool own = !path.starts_with('/');
   const std::string url = own ? path : base_ + path;
   HeaderList headers;
   Append("Expect:", &headers);  // no waiting for a 100
+  const auto append = [&](const std::string& name, const std::string& value) {
+    if (!Has(given, name)) Append(name + ": " + value, &headers);
+  };
   if (!type.empty()) {
-    Append("Content-Type: " + type, &headers);
-    Append("Accept: " + type, &headers);
+    append("Content-Type", type);
+    append("Accept", type);
   }
   if (!options_.token.empty() && (!own || UrlOrigin(url) == UrlOrigin(base_))) {
-    Append("Authorization: Bearer " + options_.token, &headers);
+    append("Authorization", "Bearer " + options_.token);
   }
+  for (const auto& [name, value] : given) Append(name + ": " + value, &headers);
   char reason[CURL_ERROR_SIZE] = "";
   body_.clear();
+  retry_after_.reset();
   curl_easy_setopt(easy, CURLOPT_URL, url.c_str());
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -149,6 +162,10 @@ Result<std::string_view> HttpSession::Perform(const std::string& path, const std
   }
   long answered = 0;
   curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &answered);
+  curl_off_t seconds = 0;  // a date is turned into them, too
+  if (curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds) == CURLE_OK && seconds > 0) {
+    retry_after_ = std::chrono::seconds(seconds);
+  }
   PERGOLA_RETURN_IF_ERROR(StatusOfAnswer(url, answered));
   return std::string_view(body_);
 }

@@ -30,7 +30,6 @@ using simdjson::dom::element;
 constexpr char kJson[] = "application/json";
 constexpr char kLfsJson[] = "application/vnd.git-lfs+json";
 constexpr char kLines[] = "application/x-ndjson";
-constexpr int kTries = 3;
 constexpr int64_t kSampleBytes = 512;  // by which a hub tells texts from binary files
 
 struct Pending {
@@ -67,6 +66,39 @@ Result<std::string> ReadUpTo(const UploadFile& file, int64_t limit) {
   return bytes;
 }
 
+// What says where the parts of a file go, and is no header: "chunk_size", and numbers.
+bool IsPartField(std::string_view name) {
+  return name == "chunk_size" || name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// How much is sent, and how, is the session's affair.
+bool IsFraming(const std::string& name) {
+  std::string lower;
+  for (const char c : name) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  return lower == "content-length" || lower == "transfer-encoding";
+}
+
+// What the hub wants sent along with the request of an action of its answer. DATA_LOSS: what no
+// header may be.
+Result<RequestHeaders> HeadersOf(simdjson::simdjson_result<element> action) {
+  RequestHeaders headers;
+  simdjson::dom::object fields;
+  if (action["header"].get(fields) != simdjson::SUCCESS) return headers;
+  const auto printable = [](char c) { return c >= 0x20 && c < 0x7f; };
+  const auto of_name = [](char c) { return c > 0x20 && c < 0x7f && c != ':'; };
+  for (const auto field : fields) {
+    const std::string name(field.key);
+    std::string_view value;
+    if (IsPartField(name) || field.value.get(value) != simdjson::SUCCESS) continue;
+    if (!std::all_of(name.begin(), name.end(), of_name) ||
+        !std::all_of(value.begin(), value.end(), printable)) {
+      return DataLossError("the hub names a header that is none");
+    }
+    if (!IsFraming(name)) headers.emplace_back(name, value);
+  }
+  return headers;
+}
+
 // One run; the steps of hub_upload.h in order.
 class Upload {
  public:
@@ -88,8 +120,12 @@ class Upload {
   Status AskModes();
   Status SendLarge(UploadOutcome* outcome);
   Status SendObject(const Pending& pending, element actions);
-  Status SendParts(const Pending& pending, const std::string& url, element header);
+  Status SendParts(const Pending& pending, const std::string& url, element header,
+                   const RequestHeaders& headers);
   Status Commit();
+  // A server that cannot be reached or is busy is asked again, after a pause.
+  template <typename Answer>
+  Answer WithTries(const std::function<Answer()>& attempt);
   Result<element> PostFor(const std::string& path, const char* type, const std::string& body);
   std::string Revision(const char* what) const {
     return api_ + what + UrlEscapePath(options_.revision);
@@ -103,10 +139,9 @@ class Upload {
   std::vector<Pending> pending_;
 };
 
-// A server that cannot be reached or is busy is asked again.
 template <typename Answer>
-Answer WithTries(const std::function<Answer()>& attempt) {
-  for (int left = kTries;; --left) {
+Answer Upload::WithTries(const std::function<Answer()>& attempt) {
+  for (int failed = 1;; ++failed) {
     Answer answer = attempt();
     const StatusCode code = [&] {
       if constexpr (std::is_same_v<Answer, Status>) {
@@ -115,9 +150,11 @@ Answer WithTries(const std::function<Answer()>& attempt) {
         return answer.status().code();
       }
     }();
-    if (left == 1 || (code != StatusCode::kUnavailable && code != StatusCode::kDeadlineExceeded)) {
-      return answer;
-    }
+    const bool busy = code == StatusCode::kUnavailable || code == StatusCode::kDeadlineExceeded;
+    if (!busy || failed >= options_.retry.tries) return answer;
+    const auto pause = PauseAfter(options_.retry, failed, session_.retry_after());
+    if (!pause) return answer;
+    options_.retry.Wait(*pause);
   }
 }
 
@@ -240,14 +277,16 @@ Status Upload::SendObject(const Pending& pending, element actions) {
     return DataLossError(session_.base() + " names no place for a large file");
   }
   const std::string url(href);
+  PERGOLA_ASSIGN_OR_RETURN(const RequestHeaders headers, HeadersOf(actions["upload"]));
   element header;
   std::string_view chunk;
   if (actions["upload"]["header"].get(header) == simdjson::SUCCESS &&
       header["chunk_size"].get(chunk) == simdjson::SUCCESS) {
-    PERGOLA_RETURN_IF_ERROR(SendParts(pending, url, header));
+    PERGOLA_RETURN_IF_ERROR(SendParts(pending, url, header, headers));
   } else {
     PERGOLA_RETURN_IF_ERROR(WithTries<Result<std::string>>([&] {
-                              return session_.PutFile(url, pending.file->from, 0, pending.bytes);
+                              return session_.PutFile(url, pending.file->from, 0, pending.bytes,
+                                                      headers);
                             }).status());
   }
   std::string_view verify;
@@ -255,10 +294,13 @@ Status Upload::SendObject(const Pending& pending, element actions) {
   const std::string body =
       "{\"oid\":\"" + pending.sha256 + "\",\"size\":" + std::to_string(pending.bytes) + "}";
   const std::string verify_url(verify);
-  return WithTries<Status>([&] { return session_.Post(verify_url, kLfsJson, body).status(); });
+  PERGOLA_ASSIGN_OR_RETURN(const RequestHeaders verify_headers, HeadersOf(actions["verify"]));
+  return WithTries<Status>(
+      [&] { return session_.Post(verify_url, kLfsJson, body, verify_headers).status(); });
 }
 
-Status Upload::SendParts(const Pending& pending, const std::string& url, element header) {
+Status Upload::SendParts(const Pending& pending, const std::string& url, element header,
+                         const RequestHeaders& headers) {
   std::string_view chunk_text;
   PERGOLA_RETURN_IF_ERROR(header["chunk_size"].get(chunk_text) == simdjson::SUCCESS
                               ? OkStatus()
@@ -287,14 +329,15 @@ Status Upload::SendParts(const Pending& pending, const std::string& url, element
     const int64_t offset = (part - 1) * chunk;
     PERGOLA_ASSIGN_OR_RETURN(const std::string etag, WithTries<Result<std::string>>([&] {
                                return session_.PutFile(place->second, pending.file->from, offset,
-                                                       std::min(chunk, pending.bytes - offset));
+                                                       std::min(chunk, pending.bytes - offset),
+                                                       headers);
                              }));
     if (etag.empty()) return DataLossError("the storage names no ETag of a part");
     done += done.empty() ? "" : ",";
     done += "{\"partNumber\":" + std::to_string(part) + ",\"etag\":" + JsonString(etag) + "}";
   }
   const std::string body = "{\"oid\":\"" + pending.sha256 + "\",\"parts\":[" + done + "]}";
-  return WithTries<Status>([&] { return session_.Post(url, kLfsJson, body).status(); });
+  return WithTries<Status>([&] { return session_.Post(url, kLfsJson, body, headers).status(); });
 }
 
 Status Upload::Commit() {

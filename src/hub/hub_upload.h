@@ -19,6 +19,7 @@
 #include <string>
 
 #include "hub/hub_config.h"
+#include "hub/retry_pause.h"
 #include "pergola/status.h"
 
 namespace pergola::hub {
@@ -33,6 +34,7 @@ struct UploadOptions {
   std::string revision = "main";
   std::string message = "Upload with pergola";
   bool private_repository = false;  // of a repository that is made
+  RetryPolicy retry = {};           // of each request
 };
 
 struct UploadOutcome {
@@ -44,7 +46,7 @@ struct UploadOutcome {
 
 // Everything is committed together or not at all: whoever reads the repository never sees half of
 // it. Run again after an interruption it sends what is missing. Nothing is committed when nothing
-// has changed. UNAUTHENTICATED: the token may not write; UNAVAILABLE after three tries;
+// has changed. UNAUTHENTICATED: the token may not write; UNAVAILABLE after options.retry.tries;
 // FAILED_PRECONDITION: offline; DATA_LOSS: an answer that is not one; errors of files.
 Result<UploadOutcome> UploadFiles(const HubConfig& config, const std::string& repository,
                                   std::span<const UploadFile> files, const UploadOptions& options);

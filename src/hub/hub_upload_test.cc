@@ -71,13 +71,19 @@ class FakeHub {
   int commits = 0;
   int verified = 0;
   int puts = 0;
-  int64_t chunk = 0;            // > 0: in parts of so many bytes
-  int refuse_puts_from = 1000;  // 503 from that one on
+  int64_t chunk = 0;             // > 0: in parts of so many bytes
+  int refuse_puts_from = 1000;   // 503 from that one on
+  int refuse_puts_until = 1000;  // and no more from that one on
+  std::string refusal_headers;   // of these answers
   bool storage_saw_token = false;
+  std::string action_header;    // members of the "header" of each action, a comma behind each
+  std::string expected_header;  // of every request that an action names
+  int without_header = 0;       // requests that lack it
 
  private:
   FakeAnswer Store(const FakeRequest& request) {
-    storage_saw_token |= request.has("Authorization");
+    storage_saw_token |= request.has("hf_write");
+    without_header += request.has(expected_header) ? 0 : 1;
     if (request.method == "POST") {  // the parts of one object, by their ETags
       element root = parser_.parse(request.body);
       std::string whole;
@@ -87,7 +93,9 @@ class FakeHub {
       objects[Text(root, "oid")] = whole;
       return {};
     }
-    if (++puts >= refuse_puts_from) return {503, "busy"};
+    if (++puts >= refuse_puts_from && puts < refuse_puts_until) {
+      return {503, "busy", refusal_headers};
+    }
     const std::string name = request.path.substr(1);
     if (chunk > 0) {
       const std::string etag = "\"" + Sha256(request.body).substr(0, 8) + "\"";
@@ -100,6 +108,7 @@ class FakeHub {
 
   FakeAnswer Answer(const FakeRequest& request) {
     log.push_back(request.method + " " + request.path);
+    if (request.path == "/verify") return Verify(request);
     if (!request.has(kAuthorization)) return {401, "no token"};
     const std::string api = std::string("/api/models/") + kRepository;
     if (request.path == "/api/repos/create") {
@@ -111,14 +120,16 @@ class FakeHub {
     if (request.path == std::string("/") + kRepository + ".git/info/lfs/objects/batch") {
       return Batch(request);
     }
-    if (request.path == "/verify") {
-      element root = parser_.parse(request.body);
-      const std::string& bytes = objects[Text(root, "oid")];
-      ++verified;
-      return {Sha256(bytes) == Text(root, "oid") ? 200 : 400, ""};
-    }
     if (request.path == api + "/commit/main") return Commit(request);
     return {404, "no such route"};
+  }
+
+  FakeAnswer Verify(const FakeRequest& request) {
+    without_header += request.has(expected_header) ? 0 : 1;
+    element root = parser_.parse(request.body);
+    const std::string& bytes = objects[Text(root, "oid")];
+    ++verified;
+    return {Sha256(bytes) == Text(root, "oid") ? 200 : 400, ""};
   }
 
   FakeAnswer Tree() const {
@@ -160,16 +171,19 @@ class FakeHub {
       body += "{\"oid\":\"" + oid + "\"";
       if (!objects.contains(oid)) {
         body += ",\"actions\":{\"upload\":{\"href\":\"" + storage_.url() + "/" + oid + "\"";
+        if (chunk == 0) body += ",\"header\":{" + action_header + "\"accept\":\"a/b\"}";
         if (chunk > 0) {
           const int64_t bytes = object["size"].get_int64().value();
-          body += ",\"header\":{\"chunk_size\":\"" + std::to_string(chunk) + "\"";
+          body +=
+              ",\"header\":{" + action_header + "\"chunk_size\":\"" + std::to_string(chunk) + "\"";
           for (int64_t part = 1; (part - 1) * chunk < bytes; ++part) {
             body += ",\"0000" + std::to_string(part) + "\":\"" + storage_.url() +
                     "/part?n=" + std::to_string(part) + "\"";
           }
           body += "}";
         }
-        body += "},\"verify\":{\"href\":\"" + hub_.url() + "/verify\"}}";
+        body += "},\"verify\":{\"href\":\"" + hub_.url() + "/verify\",\"header\":{" +
+                action_header + "\"accept\":\"a/b\"}}}";
       }
       body += "}";
     }
@@ -201,6 +215,10 @@ class HubUploadTest : public ::testing::Test {
   HubUploadTest() {
     config_.endpoint = hub_.url();
     config_.token = "hf_write";
+    options_.retry.sleep = [this](std::chrono::milliseconds pause) {
+      pauses_.push_back(pause.count());
+    };
+    options_.retry.uniform = [] { return 1.0; };
     for (int i = 0; i < 3000; ++i) weights_ += static_cast<char>(i * 7);
     Write("ffn.gguf", weights_);
     Write("index.json", "{}");
@@ -213,7 +231,7 @@ class HubUploadTest : public ::testing::Test {
     const std::vector<UploadFile> files = {{"README.md", {}, card_},
                                            {"index.json", folder_.path() / "index.json"},
                                            {"ffn.gguf", folder_.path() / "ffn.gguf"}};
-    return UploadFiles(config_, kRepository, files, {});
+    return UploadFiles(config_, kRepository, files, options_);
   }
   void ExpectAllThere() {
     EXPECT_EQ(hub_.files.size(), 3u);
@@ -227,6 +245,8 @@ class HubUploadTest : public ::testing::Test {
   std::string card_ = "# Layers\n";
   FakeHub hub_;
   HubConfig config_;
+  UploadOptions options_;
+  std::vector<int64_t> pauses_;  // ms
 };
 
 TEST_F(HubUploadTest, OneCommitHasAllFilesAndTheTokenStaysWithTheHub) {
@@ -274,6 +294,7 @@ TEST_F(HubUploadTest, AnInterruptedRunIsContinuedAndCommitsNothingBefore) {
   EXPECT_EQ(cut.status().code(), StatusCode::kUnavailable) << cut.status().ToString();
   EXPECT_EQ(hub_.commits, 0);
   EXPECT_EQ(hub_.puts, 1 + 3);  // three tries
+  EXPECT_EQ(pauses_, (std::vector<int64_t>{1000, 2000}));
   EXPECT_EQ(hub_.objects.size(), 1u);
   hub_.refuse_puts_from = 1000;
   const auto done = Upload();
@@ -282,6 +303,59 @@ TEST_F(HubUploadTest, AnInterruptedRunIsContinuedAndCommitsNothingBefore) {
   EXPECT_EQ(done->uploaded_bytes + done->unchanged_bytes, 3000 + 2 + 9);
   EXPECT_GT(done->unchanged_bytes, 0);
   ExpectAllThere();
+}
+
+TEST_F(HubUploadTest, ABusyServerIsAskedAgainWhenItSays) {
+  hub_.refuse_puts_from = 1;
+  hub_.refuse_puts_until = 3;
+  hub_.refusal_headers = "Retry-After: 17\r\n";
+  const auto done = Upload();
+  ASSERT_TRUE(done.ok()) << done.status().ToString();
+  EXPECT_EQ(pauses_, (std::vector<int64_t>{17'000, 17'000}));
+  ExpectAllThere();
+}
+
+TEST_F(HubUploadTest, AServerThatWantsToRestForLongIsNotWaitedFor) {
+  hub_.refuse_puts_from = 1;
+  hub_.refusal_headers = "Retry-After: 86400\r\n";
+  EXPECT_EQ(Upload().status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(hub_.puts, 1);
+  EXPECT_TRUE(pauses_.empty());
+}
+
+TEST_F(HubUploadTest, AServerThatIsNotThereIsAskedAgainToo) {
+  config_.endpoint = "http://127.0.0.1:1";
+  options_.retry.tries = 4;
+  EXPECT_EQ(Upload().status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(pauses_, (std::vector<int64_t>{1000, 2000, 4000}));
+}
+
+TEST_F(HubUploadTest, HeadersThatTheHubNamesGoWithWhatTheyAreFor) {
+  hub_.action_header =
+      R"("x-amz-meta-oid":"a b","Authorization":"Basic c3Q=","Content-Length":"1",)";
+  hub_.expected_header = "x-amz-meta-oid: a b\r\nAuthorization: Basic c3Q=\r\n";
+  for (const int64_t chunk : {0, 1000}) {
+    hub_.chunk = chunk;
+    weights_ += 'x';
+    Write("ffn.gguf", weights_);
+    const auto done = Upload();
+    ASSERT_TRUE(done.ok()) << done.status().ToString();
+    ExpectAllThere();
+  }
+  EXPECT_EQ(hub_.puts, 1 + 4);
+  EXPECT_EQ(hub_.verified, 2);
+  EXPECT_EQ(hub_.without_header, 0);
+  EXPECT_FALSE(hub_.storage_saw_token);
+}
+
+TEST_F(HubUploadTest, AHeaderThatIsNoneIsAnError) {
+  for (const char* header :
+       {R"("a\r\nb":"c",)", R"("a":"b\r\nHost: c",)", R"("a b":"c",)", R"("a:":"c",)"}) {
+    hub_.action_header = header;
+    EXPECT_EQ(Upload().status().code(), StatusCode::kDataLoss) << header;
+  }
+  EXPECT_EQ(hub_.puts, 0);
+  EXPECT_EQ(hub_.commits, 0);
 }
 
 TEST_F(HubUploadTest, RefusalsAreToldAsTheyAre) {
