@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Speed, memory and traffic of a split language model, on one machine.
 
-run.py [--build DIR] [--model M] [--tokens N] [--rtt MS,MS] [--only PART,PART] [--json FILE]
+run.py [--build DIR] [--model M] [--tokens N] [--rtt MS,MS] [--clients N,N] [--only PART,PART] [--json FILE]
 
 Parts: `rows` (embedding rows, frames, JSON), `hop` (a framed call less a TCP echo in the same run), `logits` (share of
 the read bandwidth, and 8 rows against one), `decode` (split against whole, in turns), `memory` (resident and
@@ -24,7 +24,6 @@ import threading
 import time
 
 PROMPT = "The capital of France is"
-SEQUENCES = 4
 PARTS = ("rows", "hop", "logits", "decode", "memory", "wire", "rtt")
 
 
@@ -266,13 +265,13 @@ class Relay:
         self.loop.call_soon_threadsafe(self.loop.stop)
 
 
-def measure_rtt(split, rtts, table):
+def measure_rtt(split, rtts, counts, table):
     tokens = 16
     whole = split.predict(split.whole(tokens))["generated"]
     for rtt in rtts:
         relay = Relay([server.port for server in split.servers], rtt)
         answers = {count: split.predict_at_once(split.split(tokens, "--threads", "1", urls=relay.urls), count)
-                   for count in (1, SEQUENCES)}
+                   for count in (1, *counts)}
         relay.stop()
         if any(answer["generated"] != whole for each in answers.values() for answer in each):
             sys.exit("tokens through the relay are not those of the whole model")
@@ -283,10 +282,11 @@ def measure_rtt(split, rtts, table):
         table.add("rtt", f"{rtt:g} ms emulated: {1000 / per_token:.1f} tokens/s; layers + 2 round trips are "
                   f"{least:.0f} ms", f"{per_token:.1f}", "ms a token")
         # Servers answer the rows of all who wait for a layer together.
-        profiles = [each["profile"] for each in answers[SEQUENCES]]
-        speed = 1000 * sum(each["decoded_tokens"] for each in profiles) / max(each["decode_ms"] for each in profiles)
-        table.add("rtt", f"{rtt:g} ms emulated, {SEQUENCES} clients at once: {speed * per_token / 1000:.2f} times the "
-                  "tokens of one", f"{speed:.1f}", "tokens/s")
+        for count in counts:
+            profiles = [each["profile"] for each in answers[count]]
+            speed = 1000 * sum(each["decoded_tokens"] for each in profiles) / max(each["decode_ms"] for each in profiles)
+            table.add("rtt", f"{rtt:g} ms emulated, {count} clients at once: {speed * per_token / 1000:.2f} times the "
+                      "tokens of one", f"{speed:.1f}", "tokens/s")
 
 
 def main():
@@ -295,6 +295,7 @@ def main():
     parser.add_argument("--model", default="gemma-3-270m")
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--rtt", default="0.2,5,20")
+    parser.add_argument("--clients", default="2,4,8", help="how many ask at once over a round trip")
     parser.add_argument("--only", default=",".join(PARTS))
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
@@ -317,7 +318,8 @@ def main():
                 if "wire" in wanted:
                     measure_wire(split, options.tokens, table)
                 if "rtt" in wanted:
-                    measure_rtt(split, [float(rtt) for rtt in options.rtt.split(",")], table)
+                    measure_rtt(split, [float(rtt) for rtt in options.rtt.split(",")],
+                                [int(count) for count in options.clients.split(",")], table)
             finally:
                 split.stop()
     if options.json:
