@@ -6,7 +6,6 @@ neighbour's burst hits nobody for good. Every cell's vectors are compared: the l
 same weights in f32 stands in the table. JSON lines to --json, a markdown table to stdout.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -15,7 +14,8 @@ import sys
 
 import numpy
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from arguments import integers, parser_of
+
 HERE = pathlib.Path(__file__).resolve().parent
 MINILM = "all-MiniLM-L6-v2"
 GEMMA = "embeddinggemma-300m"
@@ -112,20 +112,10 @@ def print_table(title, results):
         print(f"| {threads} | {batch} | {length} | " + " | ".join(shown) + f" | {ratio} |", flush=True)
 
 
-def integers(text):
-    return [int(part) for part in text.split(",")]
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pergola", default=os.environ.get("PERGOLA", ROOT / "build" / "release" / "pergola"))
-    parser.add_argument("--home", type=pathlib.Path,
-                        default=pathlib.Path(os.environ.get("PERGOLA_HOME", "~/.cache/pergola")).expanduser())
-    parser.add_argument("--only", default="", help="line-ups whose title has this in it")
-    parser.add_argument("--lengths", type=integers, default=[8, 32, 128, 256])
+    parser = parser_of(__doc__, "line-ups whose title", [8, 32, 128, 256], "of a cell in a round")
     parser.add_argument("--batch", type=integers, default=[1, 32])
     parser.add_argument("--threads", type=integers, default=[1, 2])
-    parser.add_argument("--seconds", type=float, default=0.5, help="of a cell in a round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=pathlib.Path, help="where the cells go, a JSON line each")
     args = parser.parse_args()

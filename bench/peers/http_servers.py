@@ -11,7 +11,6 @@ flags MiniLM takes some 5 minutes and EmbeddingGemma, of which long texts are le
 Run by `bench/peers/run.sh --http`.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -22,7 +21,8 @@ import time
 import urllib.error
 import urllib.request
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from arguments import integers, parser_of
+
 HERE = pathlib.Path(__file__).resolve().parent
 MINILM, GEMMA = "all-MiniLM-L6-v2", "embeddinggemma-300m"
 # Tokens that wait at once: beyond, one cell takes minutes.
@@ -111,21 +111,11 @@ def print_table(model, peers, results):
     print(f"\nCells in which a peer is ahead: {behind}")
 
 
-def integers(text):
-    return [int(part) for part in text.split(",")]
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pergola", default=os.environ.get("PERGOLA", ROOT / "build" / "release" / "pergola"))
-    parser.add_argument("--home", type=pathlib.Path,
-                        default=pathlib.Path(os.environ.get("PERGOLA_HOME", "~/.cache/pergola")).expanduser())
+    parser = parser_of(__doc__, "models whose name", [8, 32, 128, 256, 512, 2048], "of a cell and server, twice")
     parser.add_argument("--models", type=pathlib.Path, help="folder of scripts/real_models.sh")
     parser.add_argument("--llama-server", help="llama.cpp's server, if it is there")
-    parser.add_argument("--only", default="", help="models whose name has this in it")
-    parser.add_argument("--lengths", type=integers, default=[8, 32, 128, 256, 512, 2048])
     parser.add_argument("--clients", type=integers, default=[1, 2, 4, 8, 16, 32])
-    parser.add_argument("--seconds", type=float, default=0.5, help="of a cell and server, twice")
     parser.add_argument("--results", type=pathlib.Path, help="JSON lines; cells that are there are kept")
     args = parser.parse_args()
     results = {}

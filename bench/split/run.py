@@ -23,6 +23,9 @@ import tempfile
 import threading
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "split"))
+from part_process import PartProcess, port_of  # noqa: E402
+
 PROMPT = "The capital of France is"
 PARTS = ("rows", "hop", "logits", "decode", "memory", "wire", "rtt")
 
@@ -78,30 +81,6 @@ def measure_logits(build, table):
             table.add("logits", f"{dtype} {rows} rows against one, {kernels} {threads}", f"{ratio:.2f}", "x", "< 1.6")
 
 
-class Server:
-    """A part, started; ends with `stop`."""
-
-    def __init__(self, pergola, *args):
-        start = time.monotonic()
-        self.process = subprocess.Popen([pergola, "serve", "--frame-port", "0", *map(str, args)],
-                                        stderr=subprocess.PIPE, text=True)
-        said = ""
-        for line in self.process.stderr:
-            said += line
-            if line == "Ready.\n":
-                break
-        else:
-            sys.exit(said)
-        self.ready_ms = 1000 * (time.monotonic() - start)
-        self.url = re.search(r"pergola://\S+", said).group(0)
-        self.port = int(self.url.rsplit(":", 1)[1])
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(timeout=10)
-        self.process.stderr.close()
-
-
 def memory_mb(pid):
     """Resident and proportional size."""
     text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
@@ -120,9 +99,9 @@ class Split:
         half = self.layers // 2
         self.slice("ffn", "low", "--layers", f"0-{half - 1}")
         self.slice("ffn", "high", "--layers", f"{half}-{self.layers - 1}")
-        self.servers = [Server(pergola, "--role", "embed", "--port", 0, "--model", folder / "embed"),
-                        Server(pergola, "--role", "ffn", "--model", folder / "low"),
-                        Server(pergola, "--role", "ffn", "--model", folder / "high")]
+        self.servers = [PartProcess(pergola, "--role", "embed", "--port", 0, "--model", folder / "embed"),
+                        PartProcess(pergola, "--role", "ffn", "--model", folder / "low"),
+                        PartProcess(pergola, "--role", "ffn", "--model", folder / "high")]
 
     def slice(self, part, name, *args):
         subprocess.run([self.pergola, "slice", self.model, "--part", part, "-o", self.folder / name, *args],
@@ -269,7 +248,7 @@ def measure_rtt(split, rtts, counts, table):
     tokens = 16
     whole = split.predict(split.whole(tokens))["generated"]
     for rtt in rtts:
-        relay = Relay([server.port for server in split.servers], rtt)
+        relay = Relay([port_of(server.url) for server in split.servers], rtt)
         answers = {count: split.predict_at_once(split.split(tokens, "--threads", "1", urls=relay.urls), count)
                    for count in (1, *counts)}
         relay.stop()

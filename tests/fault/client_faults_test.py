@@ -4,7 +4,6 @@
 Usage: client_faults_test.py PERGOLA MODEL [--clients N] [unittest options]
 """
 
-import argparse
 import asyncio
 import base64
 import json
@@ -12,7 +11,6 @@ import re
 import resource
 import signal
 import socket
-import sys
 import threading
 import time
 import unittest
@@ -266,21 +264,11 @@ class ClientFaultsTest(unittest.TestCase):
         self.await_quiet(tested)
 
 
-def main():
+def begin(pergola, model, clients):
     global PERGOLA, MODEL, EXPECTED, CLIENTS
-    parser = argparse.ArgumentParser()
-    parser.add_argument("pergola")
-    parser.add_argument("model")
-    parser.add_argument("--clients", type=int, default=CLIENTS)
-    options, rest = parser.parse_known_args()
-    PERGOLA, MODEL, CLIENTS = options.pergola, options.model, options.clients
+    PERGOLA, MODEL, CLIENTS = pergola, model, clients
     EXPECTED = tier.expected_rows(PERGOLA, MODEL, TEXTS)
-    began = time.monotonic()
-    result = unittest.main(argv=[sys.argv[0], *rest], exit=False).result
-    failed = len(result.failures) + len(result.errors)
-    print(f"{time.monotonic() - began:.0f} s\n{result.testsRun - failed} passed, {failed} failed")
-    sys.exit(failed > 0)
 
 
 if __name__ == "__main__":
-    main()
+    tier.run_suite(begin, "clients", CLIENTS)

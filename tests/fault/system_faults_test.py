@@ -7,7 +7,6 @@ Usage: system_faults_test.py PERGOLA MODEL [--requests N] [unittest options]
 Pulled cables, full disks and names need namespaces of the kernel, so root; without it these tests are skipped.
 """
 
-import argparse
 import os
 import pathlib
 import re
@@ -15,7 +14,6 @@ import shutil
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -309,22 +307,11 @@ class Rolling(tier.Load):
             self.settle(number, status, rows)
 
 
-def main():
+def begin(pergola, model, requests):
     global PERGOLA, MODEL, EXPECTED
-    parser = argparse.ArgumentParser()
-    parser.add_argument("pergola")
-    parser.add_argument("model")
-    parser.add_argument("--requests", type=int, default=1500)
-    options, rest = parser.parse_known_args()
-    PERGOLA, MODEL = options.pergola, options.model
-    EXPECTED = tier.expected_rows(PERGOLA, MODEL, options.requests)
-    began = time.monotonic()
-    result = unittest.main(argv=[sys.argv[0], *rest], exit=False).result
-    failed = len(result.failures) + len(result.errors)
-    print(f"{time.monotonic() - began:.0f} s\n{result.testsRun - failed - len(result.skipped)} passed, {failed} failed, "
-          f"{len(result.skipped)} skipped")
-    sys.exit(failed > 0)
+    PERGOLA, MODEL = pergola, model
+    EXPECTED = tier.expected_rows(PERGOLA, MODEL, requests)
 
 
 if __name__ == "__main__":
-    main()
+    tier.run_suite(begin, "requests", 1500)

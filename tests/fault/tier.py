@@ -1,5 +1,6 @@
 """A gateway and its servers as real processes, and load that checks every answer. For the tests beside it."""
 
+import argparse
 import base64
 import http.client
 import itertools
@@ -8,8 +9,10 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
+import unittest
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -205,3 +208,20 @@ class Load:
         for thread in self.threads:
             thread.join()
         return self
+
+
+def run_suite(begin, count, default):
+    """Runs the tests of the program's main module after begin(pergola, model, number), all of its command line:
+    `PERGOLA MODEL [--count N] [unittest options]`. Says how many passed and exits."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("pergola")
+    parser.add_argument("model")
+    parser.add_argument("--" + count, type=int, default=default)
+    options, rest = parser.parse_known_args()
+    begin(options.pergola, options.model, getattr(options, count))
+    began = time.monotonic()
+    result = unittest.main(module="__main__", argv=[sys.argv[0], *rest], exit=False).result
+    failed, skipped = len(result.failures) + len(result.errors), len(result.skipped)
+    print(f"{time.monotonic() - began:.0f} s\n{result.testsRun - failed - skipped} passed, {failed} failed, "
+          f"{skipped} skipped")
+    sys.exit(failed > 0)

@@ -4,13 +4,10 @@
 Usage: tier_faults_test.py PERGOLA MODEL [--requests N] [unittest options]
 """
 
-import argparse
 import json
 import signal
 import socket
-import sys
 import threading
-import time
 import unittest
 
 import tier
@@ -133,21 +130,11 @@ class TierFaultsTest(unittest.TestCase):
         self.assertEqual((status, rows), (200, [EXPECTED[1]]))
 
 
-def main():
+def begin(pergola, model, requests):
     global PERGOLA, MODEL, EXPECTED
-    parser = argparse.ArgumentParser()
-    parser.add_argument("pergola")
-    parser.add_argument("model")
-    parser.add_argument("--requests", type=int, default=1500)
-    options, rest = parser.parse_known_args()
-    PERGOLA, MODEL = options.pergola, options.model
-    EXPECTED = tier.expected_rows(PERGOLA, MODEL, options.requests)
-    began = time.monotonic()
-    result = unittest.main(argv=[sys.argv[0], *rest], exit=False).result
-    failed = len(result.failures) + len(result.errors)
-    print(f"{time.monotonic() - began:.0f} s\n{result.testsRun - failed} passed, {failed} failed")
-    sys.exit(failed > 0)
+    PERGOLA, MODEL = pergola, model
+    EXPECTED = tier.expected_rows(PERGOLA, MODEL, requests)
 
 
 if __name__ == "__main__":
-    main()
+    tier.run_suite(begin, "requests", 1500)

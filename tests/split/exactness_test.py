@@ -11,10 +11,11 @@ the first differs.
 import argparse
 import json
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
+
+from part_process import PartProcess
 
 
 def run(*args):
@@ -22,17 +23,6 @@ def run(*args):
     if done.returncode != 0:
         sys.exit(f"{args}: {done.stderr}")
     return done.stdout
-
-
-def serve(pergola, *args):
-    process = subprocess.Popen([pergola, "serve", "--frame-port", "0", *map(str, args)], stderr=subprocess.PIPE,
-                               text=True)
-    said = ""
-    for line in process.stderr:
-        said += line
-        if line == "Ready.\n":
-            return process, re.search(r"pergola://\S+", said).group(0)
-    sys.exit(said)
 
 
 def continuations(pergola, prompts, tokens, *args):
@@ -76,10 +66,10 @@ def main():
             run(options.pergola, "slice", options.model, "--part", "ffn", "--layers", which, "-o", folder / name)
         try:
             whole = continuations(options.pergola, prompts, options.tokens, "--model", options.model)
-            servers.append(serve(options.pergola, "--role", "embed", "--port", 0, "--model", folder / "embed"))
+            servers.append(PartProcess(options.pergola, "--role", "embed", "--port", 0, "--model", folder / "embed"))
             for name in ("low", "high"):
-                servers.append(serve(options.pergola, "--role", "ffn", "--model", folder / name))
-            urls = [url for _, url in servers]
+                servers.append(PartProcess(options.pergola, "--role", "ffn", "--model", folder / name))
+            urls = [server.url for server in servers]
             good = True
             for payload in options.payloads.split(","):
                 split = continuations(options.pergola, prompts, options.tokens, "--model", folder / "client",
@@ -87,9 +77,8 @@ def main():
                                       "--payload", payload)
                 good &= compare(payload, whole, split) or payload != "f32"
         finally:
-            for process, _ in servers:
-                process.terminate()
-                process.wait(timeout=10)
+            for server in servers:
+                server.stop()
     print(f"{int(good)} passed, {int(not good)} failed")
     sys.exit(not good)
 

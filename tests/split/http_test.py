@@ -8,35 +8,23 @@ import array
 import http.client
 import json
 import pathlib
-import re
 import signal
 import struct
-import subprocess
 import sys
 import tempfile
+
+from part_process import PartProcess, port_of
 
 BINARY = "application/x-larql-ffn"
 
 
-class Part:
+class Part(PartProcess):
     def __init__(self, pergola, model, *flags):
-        self.process = subprocess.Popen([pergola, "serve", "--role", "embed", "--model", model, "--port", "0",
-                                         "--frame-port", "0", "--threads", "1", "--activations", "f32", *flags],
-                                        stderr=subprocess.PIPE, text=True)
-        said = ""
-        for line in self.process.stderr:
-            said += line
-            if line == "Ready.\n":
-                break
-        self.port = int(re.search(r"http://127\.0\.0\.1:(\d+)", said).group(1))
-
-    def stop(self):
-        self.process.terminate()
-        assert self.process.wait(timeout=10) == 0
-        self.process.stderr.close()
+        super().__init__(pergola, "--role", "embed", "--model", model, "--port", 0, "--threads", 1, "--activations", "f32",
+                         *flags)
 
     def ask(self, method, path, body=None, want=200, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", port_of(self.http_url), timeout=30)
         if isinstance(body, dict):
             body = json.dumps(body)
             headers.setdefault("Content-Type", "application/json")
@@ -141,7 +129,7 @@ def check_keys(pergola, model):
                 part.ask("GET", "/v1/stats", want=200, Authorization="Bearer new")
                 part.ask("GET", "/v1/stats", want=401, Authorization="Bearer old")
         finally:
-            part.stop()
+            assert part.stop() == 0
 
 
 def main():
@@ -155,7 +143,7 @@ def main():
         check_logits(part, stats, folder)
         check_tokens(part, folder)
     finally:
-        part.stop()
+        assert part.stop() == 0
     check_keys(sys.argv[1], folder)
     print("ok")
 

@@ -9,35 +9,12 @@ two servers of the same layers is killed in between.
 
 import json
 import pathlib
-import re
 import signal
 import subprocess
 import sys
 import tempfile
 
-
-class Server:
-    """A part, started; `url` is where it answers."""
-
-    def __init__(self, pergola, *args):
-        # The test ends this process by its id; what it says comes on stderr.
-        self.process = subprocess.Popen([pergola, "serve", "--frame-port", "0", "--threads", "1", *args],
-                                        stderr=subprocess.PIPE, text=True)
-        said = ""
-        for line in self.process.stderr:
-            said += line
-            if line == "Ready.\n":
-                self.url = re.search(r"pergola://\S+", said).group(0)
-                http = re.search(r"http://\S+", said)
-                self.http_url = http and http.group(0)
-                return
-        raise AssertionError(said)
-
-    def stop(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        code = self.process.wait(timeout=10)
-        self.process.stderr.close()
-        return code
+from part_process import PartProcess
 
 
 def run(*args, code=0):
@@ -97,10 +74,10 @@ def check_model(pergola, golden, name, folder):
     prompts.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     ask = ("--input", prompts, "--json", "--max-tokens", "16", "--ignore-end", "--threads", "1")
     local = run(pergola, "predict", "--model", model, *ask).stdout
-    servers = [Server(pergola, "--role", "embed", "--port", "0", "--model", folder / "all" / "embed"),
-               Server(pergola, "--role", "ffn", "--model", folder / "low"),
-               Server(pergola, "--role", "ffn", "--model", folder / "low"),
-               Server(pergola, "--role", "ffn", "--model", folder / "high")]
+    servers = [PartProcess(pergola, "--threads", 1, "--role", "embed", "--port", "0", "--model", folder / "all" / "embed"),
+               PartProcess(pergola, "--threads", 1, "--role", "ffn", "--model", folder / "low"),
+               PartProcess(pergola, "--threads", 1, "--role", "ffn", "--model", folder / "low"),
+               PartProcess(pergola, "--threads", 1, "--role", "ffn", "--model", folder / "high")]
     embed, low, spare, high = servers
     try:
         def split(*ffn, code=0):
