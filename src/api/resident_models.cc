@@ -17,39 +17,81 @@ std::string SecondsText(std::chrono::nanoseconds duration) {
   return text;
 }
 
+Status ShuttingDown() { return UnavailableError("the server is shutting down"); }
+
 }  // namespace
 
-Result<ResidentModel::Acquired> ResidentModel::Acquire() {
+Result<ResidentModel::Acquired> ResidentModel::Acquire(const Need& need) {
   const std::lock_guard<std::mutex> one_at_a_time(load_mutex_);
+  PERGOLA_RETURN_IF_ERROR(CheckRetry());
   ResidentModels::UnloadedList unloaded;
   {
-    const std::lock_guard<std::mutex> lock(all_.mutex_);
-    if (runner_ != nullptr) return Acquired{runner_};
-    PERGOLA_RETURN_IF_ERROR(all_.MakeRoom(*this, &unloaded));
-    loading_ = true;
+    std::unique_lock<std::mutex> lock(all_.mutex_);
+    Status missing = all_.AwaitTurn(*this, need, lock, &unloaded);
+    if (!missing.ok() && all_.stopping_) return missing;
+    if (!missing.ok()) return Acquired{.runner = nullptr, .missing = std::move(missing)};
+    if (runner_ != nullptr) return Acquired{.runner = runner_};
   }
   all_.Release(std::move(unloaded));
+  return Load();
+}
+
+Status ResidentModel::CheckRetry() const {
+  if (failure_.in_a_row == 0) return OkStatus();
+  if (failure_.next_try <= all_.options_.now()) return OkStatus();
+  if (source_.stamp && source_.stamp() != failure_.stamp) return OkStatus();
+  return NotLoaded();
+}
+
+Status ResidentModel::NotLoaded() const {
+  const auto wait = failure_.next_try - all_.options_.now();
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(wait).count();
+  return InternalError("the model '" + id_ + "' could not be loaded; the server's log says why; " +
+                       "it is tried again in " + std::to_string(seconds) + " s");
+}
+
+Result<ResidentModel::Acquired> ResidentModel::Load() {
+  std::string stamp = source_.stamp ? source_.stamp() : "";
   const Clock::time_point start = Clock::now();
-  Result<RunnerPtr> loaded = load_();
+  Result<RunnerPtr> loaded = source_.load([this] { return all_.stopping_.load(); });
   const std::chrono::nanoseconds load_time =
       std::max<std::chrono::nanoseconds>(Clock::now() - start, std::chrono::nanoseconds(1));
-  if (loaded.ok()) {
-    all_.options_.tell(id_ + ": loaded in " + SecondsText(load_time));
-  } else {
-    all_.options_.tell(id_ + ": not loaded: " + loaded.status().ToString());
-  }
+  if (!loaded.ok()) return NoteFailure(loaded.status(), std::move(stamp));
+  failure_ = {};
+  all_.options_.tell(id_ + ": loaded in " + SecondsText(load_time));
   const std::lock_guard<std::mutex> lock(all_.mutex_);
   loading_ = false;
-  if (!loaded.ok()) {
-    ++failed_loads_;
-    return InternalError("the model '" + id_ + "' could not be loaded; the server's log says why");
-  }
   ++loads_;
   load_seconds_ += std::chrono::duration<double>(load_time).count();
   runner_ = std::move(*loaded);
-  last_used_ = all_.options_.now();
+  loaded_at_ = last_used_ = all_.options_.now();
   expires_ = service::ExpiryOf(last_used_, all_.options_.keep_alive);
-  return Acquired{runner_, load_time};
+  all_.changed_.notify_all();
+  return Acquired{.runner = runner_, .load_time = load_time};
+}
+
+Status ResidentModel::NoteFailure(const Status& status, std::string stamp) {
+  const bool ended = status.code() == StatusCode::kCancelled;
+  if (!ended) {
+    auto wait = all_.options_.first_retry;
+    for (int i = 0; i < failure_.in_a_row && wait < all_.options_.last_retry; ++i) wait *= 2;
+    wait = std::min(wait, all_.options_.last_retry);
+    failure_ = {failure_.in_a_row + 1, all_.options_.now() + wait, std::move(stamp)};
+  }
+  all_.options_.tell(id_ + (ended ? ": loading was ended" : ": not loaded: " + status.ToString()));
+  {
+    const std::lock_guard<std::mutex> lock(all_.mutex_);
+    loading_ = false;
+    if (!ended) ++failed_loads_;
+    all_.changed_.notify_all();
+  }
+  return ended ? ShuttingDown() : NotLoaded();
+}
+
+void ResidentModel::Wake() {
+  const std::lock_guard<std::mutex> lock(all_.mutex_);
+  woken_ = true;
+  all_.changed_.notify_all();
 }
 
 void ResidentModel::Begin() {
@@ -60,6 +102,16 @@ void ResidentModel::Begin() {
 void ResidentModel::End(const Use& use) {
   const std::lock_guard<std::mutex> lock(all_.mutex_);
   --requests_;
+  NoteUse(use);
+  all_.changed_.notify_all();
+}
+
+void ResidentModel::Touch(const Use& use) {
+  const std::lock_guard<std::mutex> lock(all_.mutex_);
+  NoteUse(use);
+}
+
+void ResidentModel::NoteUse(const Use& use) {
   if (use.probe) return;
   last_used_ = all_.options_.now();
   expires_ = service::ExpiryOf(last_used_, use.keep_alive.value_or(all_.options_.keep_alive));
@@ -72,19 +124,19 @@ service::Residence ResidentModel::residence() const {
 
 Result<std::shared_ptr<ResidentModel>> ResidentModels::Add(std::string id, int64_t bytes,
                                                            RunnerPtr runner,
-                                                           ResidentModel::Load load) {
+                                                           ResidentModel::Source source) {
   if (options_.budget_bytes > 0 && bytes > options_.budget_bytes) {
     return InvalidArgumentError("its weights take " + std::to_string(bytes) +
                                 " bytes, more than the memory budget of " +
                                 std::to_string(options_.budget_bytes));
   }
   std::unique_ptr<ResidentModel> model(
-      new ResidentModel(*this, std::move(id), bytes, std::move(load)));
+      new ResidentModel(*this, std::move(id), bytes, std::move(source)));
   ResidentModel* const added = model.get();
   UnloadedList unloaded;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    added->last_used_ = options_.now();
+    added->loaded_at_ = added->last_used_ = options_.now();
     added->expires_ = service::ExpiryOf(added->last_used_, options_.keep_alive);
     // Without room, which requests of others may have taken, it begins unloaded.
     if (!options_.on_demand && MakeRoom(*added, &unloaded).ok()) {
@@ -104,30 +156,96 @@ int64_t ResidentModels::bytes_taken() const {
   return taken;
 }
 
-Status ResidentModels::MakeRoom(const ResidentModel& model, UnloadedList* unloaded) {
-  if (options_.budget_bytes <= 0) return OkStatus();
-  const int64_t taken = bytes_taken();
-  int64_t excess = taken + model.bytes_ - options_.budget_bytes;
-  std::vector<ResidentModel*> idle;
-  int64_t idle_bytes = 0;
+Status ResidentModels::AwaitTurn(ResidentModel& model, const ResidentModel::Need& need,
+                                 std::unique_lock<std::mutex>& lock, UnloadedList* unloaded) {
+  Status status = TakeTurn(model, need.oldest, unloaded);
+  const Clock::time_point begin = Clock::now();
+  if (status.ok() || stopping_ || need.until <= begin) return status;
+  model.waits_since_ = need.oldest;
+  changed_.notify_all();  // somebody may wait for its rest
+  bool in_time = true;
+  while (!status.ok() && in_time && !stopping_ && !std::exchange(model.woken_, false)) {
+    in_time = changed_.wait_until(lock, need.until) == std::cv_status::no_timeout;
+    status = TakeTurn(model, need.oldest, unloaded);
+  }
+  model.waits_since_.reset();
+  changed_.notify_all();  // or for its turn
+  model.wait_seconds_ += std::chrono::duration<double>(Clock::now() - begin).count();
+  return status;
+}
+
+Status ResidentModels::TakeTurn(ResidentModel& model, Clock::time_point oldest,
+                                UnloadedList* unloaded) {
+  if (stopping_) return model.runner_ != nullptr ? OkStatus() : ShuttingDown();
+  const ResidentModel* const first = FirstWaiting(model, oldest);
+  if (model.runner_ == nullptr) {
+    if (first != nullptr) return NoRoom(model);
+    PERGOLA_RETURN_IF_ERROR(MakeRoom(model, unloaded));
+    model.loading_ = true;
+    return OkStatus();
+  }
+  if (first == nullptr || first->runner_ != nullptr) return OkStatus();
+  int64_t excess = ExcessOf(*first);
+  for (const ResidentModel* gives_way : Loaded(*first)) {
+    if (excess <= 0) break;
+    if (gives_way == &model) return NoRoom(model);
+    excess -= gives_way->bytes_;
+  }
+  return OkStatus();
+}
+
+const ResidentModel* ResidentModels::FirstWaiting(const ResidentModel& model,
+                                                  Clock::time_point oldest) const {
+  const ResidentModel* first = nullptr;
   for (const auto& other : models_) {
-    if (other->runner_ == nullptr || !other->idle()) continue;
-    idle.push_back(other.get());
-    idle_bytes += other->bytes_;
+    if (other.get() == &model || !other->waits_since_ || *other->waits_since_ >= oldest) continue;
+    if (first == nullptr || *other->waits_since_ < *first->waits_since_) first = other.get();
   }
-  if (excess > idle_bytes) {
-    return UnavailableError("the model '" + model.id_ + "' takes " + std::to_string(model.bytes_) +
-                            " bytes of memory; of the budget of " +
-                            std::to_string(options_.budget_bytes) + " models in use hold " +
-                            std::to_string(taken - idle_bytes));
+  return first;
+}
+
+std::vector<ResidentModel*> ResidentModels::Loaded(const ResidentModel& model) const {
+  std::vector<ResidentModel*> loaded;
+  for (const auto& other : models_) {
+    if (other->runner_ != nullptr && other.get() != &model) loaded.push_back(other.get());
   }
-  std::sort(idle.begin(), idle.end(), [](const ResidentModel* a, const ResidentModel* b) {
-    return a->last_used_ < b->last_used_;
-  });
-  for (size_t next = 0; excess > 0; ++next) {
-    excess -= idle[next]->bytes_;
-    Unload(*idle[next], "for " + model.id_, unloaded);
+  const auto place = [](const ResidentModel* other) {
+    const bool rests = other->at_rest();
+    return std::pair(!rests, rests ? other->last_used_ : other->loaded_at_);
+  };
+  std::stable_sort(
+      loaded.begin(), loaded.end(),
+      [&](const ResidentModel* a, const ResidentModel* b) { return place(a) < place(b); });
+  return loaded;
+}
+
+int64_t ResidentModels::ExcessOf(const ResidentModel& model) const {
+  if (options_.budget_bytes <= 0) return 0;
+  return bytes_taken() + model.bytes_ - options_.budget_bytes;
+}
+
+Status ResidentModels::NoRoom(const ResidentModel& model) const {
+  int64_t in_use = bytes_taken();
+  for (const ResidentModel* other : Loaded(model)) {
+    if (other->at_rest()) in_use -= other->bytes_;
   }
+  if (model.runner_ != nullptr) in_use -= model.bytes_;
+  return UnavailableError("the model '" + model.id_ + "' takes " + std::to_string(model.bytes_) +
+                          " bytes of memory; of the budget of " +
+                          std::to_string(options_.budget_bytes) + " models in use hold " +
+                          std::to_string(in_use));
+}
+
+Status ResidentModels::MakeRoom(const ResidentModel& model, UnloadedList* unloaded) {
+  int64_t excess = ExcessOf(model);
+  std::vector<ResidentModel*> goes;
+  for (ResidentModel* other : Loaded(model)) {
+    if (excess <= 0 || !other->at_rest()) break;
+    goes.push_back(other);
+    excess -= other->bytes_;
+  }
+  if (excess > 0) return NoRoom(model);
+  for (ResidentModel* other : goes) Unload(*other, "for " + model.id_, unloaded);
   return OkStatus();
 }
 
@@ -148,6 +266,7 @@ void ResidentModels::UnloadExpired() {
   UnloadedList unloaded;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (stopping_) return;  // a request on its way could not load it again
     const Clock::time_point now = options_.now();
     for (const auto& model : models_) {
       if (model->runner_ == nullptr || !model->idle() || model->expires_ > now) continue;
@@ -155,6 +274,12 @@ void ResidentModels::UnloadExpired() {
     }
   }
   Release(std::move(unloaded));
+}
+
+void ResidentModels::StopLoading() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  stopping_ = true;
+  changed_.notify_all();
 }
 
 std::vector<MetricSample> ResidentModels::Metrics() const {
@@ -172,6 +297,11 @@ std::vector<MetricSample> ResidentModels::Metrics() const {
       MetricKind::kCounter, [](const ResidentModel& model) { return model.failed_loads_; });
   add("pergola_model_load_seconds_total", "Time spent in loading weights.", MetricKind::kCounter,
       [](const ResidentModel& model) { return model.load_seconds_; });
+  add("pergola_model_wait_seconds_total", "Time spent in waiting for memory of the budget.",
+      MetricKind::kCounter, [](const ResidentModel& model) { return model.wait_seconds_; });
+  add("pergola_model_waiting", "1: requests for the model wait for memory of the budget.",
+      MetricKind::kGauge,
+      [](const ResidentModel& model) { return model.waits_since_.has_value() ? 1 : 0; });
   add("pergola_model_unloads_total", "Times that weights were dropped from memory.",
       MetricKind::kCounter, [](const ResidentModel& model) { return model.unloads_; });
   add("pergola_model_resident_bytes", "Bytes of weights in memory.", MetricKind::kGauge,

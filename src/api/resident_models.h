@@ -3,16 +3,25 @@
 //
 //   ResidentModels::Options options{.budget_bytes = int64_t{4} << 30};
 //   auto all = std::make_shared<ResidentModels>(options);
-//   auto model = all->Add("all-MiniLM-L6-v2", bytes, std::move(runner), load);
-//   model->Begin(); ... model->Acquire() ... model->End({});   // resident_service.h does
-//   all->UnloadExpired();                                      // every now and then
+//   auto model = all->Add("all-MiniLM-L6-v2", bytes, std::move(runner), {load, stamp});
+//   model->Begin(); ... model->Acquire(need) ... model->End({});   // resident_service.h does
+//   all->UnloadExpired();                                          // every now and then
 //
-// A model is idle while none of its requests is in work. Only idle models are unloaded, least
-// recently used first where a budget asks for it. Whoever has acquired a runner owns it together
-// with the model: unloading takes the model's share away, never memory that is being read.
+// A model is at rest while none of its requests is in work. Only such are unloaded, least recently
+// used first where a budget asks for it. Whoever has acquired a runner owns it together with the
+// model: unloading takes the model's share away, never memory that is being read.
+//
+// Where none at rest is left to make room, who needs it waits. Turns go by when requests came, over
+// all models: as long as one waits, models in memory whose room it needs (those longest there
+// first) finish what came before it, then rest and wait themselves. So a model that is always asked
+// for keeps nobody out, and no two models change places more often than that takes.
+//
+// A load that failed is not tried again for a while, which doubles with each failure.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -37,17 +46,33 @@ using RunnerPtr = std::shared_ptr<engine::Runner>;
 // One of them. Thread-safe.
 class ResidentModel {
  public:
-  using Load = std::function<Result<RunnerPtr>()>;
+  // Where its weights come from.
+  struct Source {
+    // Ends with CANCELLED soon after `cancelled`, which it asks now and then, says so.
+    std::function<Result<RunnerPtr>(const std::function<bool()>& cancelled)> load;
+    // Another text when the files are others, for little work. Null: not known.
+    std::function<std::string()> stamp;
+  };
 
   struct Acquired {
-    RunnerPtr runner;
+    RunnerPtr runner;                       // null: `missing`
     std::chrono::nanoseconds load_time{0};  // 0: it was there
+    Status missing = OkStatus();            // UNAVAILABLE: why there is no room for it yet
   };
-  // Loads the model if it has to; may block long. Of those who come meanwhile none loads it again:
-  // they wait, and try anew only if it failed.
-  //   UNAVAILABLE  the budget has no room, and no idle model is left to make some
-  //   INTERNAL     it cannot be loaded; Options::tell says why. The next one tries again.
-  Result<Acquired> Acquire();
+  using Need = engine::Runner::Need;
+  // Loads the model if it has to; may block long. Waits for room until `need.until` or Wake(). Of
+  // those who come meanwhile none loads it again: they wait, and try anew only if it failed.
+  //   UNAVAILABLE  StopLoading() was called
+  //   INTERNAL     it cannot be loaded; Options::tell says why. Until the time that the message
+  //                names, or the files change, nobody tries again.
+  Result<Acquired> Acquire(const Need& need);
+  // At its turn, whoever waits, and without waiting for room.
+  Result<Acquired> Acquire() {
+    return Acquire({Clock::time_point::min(), Clock::time_point::min()});
+  }
+
+  // Lets an Acquire() that waits for room return, or the next one that would.
+  void Wake();
 
   // A request for the model begins; End() must follow.
   void Begin();
@@ -56,33 +81,56 @@ class ResidentModel {
     bool probe = false;  // leaves the time at which the weights go as it was
   };
   void End(const Use& use);
+  // As a request that began and ended.
+  void Touch(const Use& use);
 
   service::Residence residence() const;
 
  private:
   friend class ResidentModels;
-  ResidentModel(ResidentModels& all, std::string id, int64_t bytes, Load load)
-      : all_(all), id_(std::move(id)), bytes_(bytes), load_(std::move(load)) {}
+  using Clock = service::Clock;
+  ResidentModel(ResidentModels& all, std::string id, int64_t bytes, Source source)
+      : all_(all), id_(std::move(id)), bytes_(bytes), source_(std::move(source)) {}
 
-  bool idle() const { return requests_ == 0 && !loading_; }  // all_.mutex_ held
+  // With load_mutex_.
+  Status CheckRetry() const;
+  Status NotLoaded() const;
+  Result<Acquired> Load();
+  Status NoteFailure(const Status& status, std::string stamp);
+
+  // With all_.mutex_.
+  bool idle() const { return requests_ == 0 && !loading_; }
+  bool at_rest() const { return idle() || waits_since_.has_value(); }
+  void NoteUse(const Use& use);
 
   ResidentModels& all_;  // owns this
   const std::string id_;
   const int64_t bytes_;
-  const Load load_;
+  const Source source_;
 
-  std::mutex load_mutex_;  // held while loading; before all_.mutex_
+  std::mutex load_mutex_;  // held while acquiring; before all_.mutex_. Guards the next.
+  struct Failure {
+    int in_a_row = 0;  // 0: the last load was good
+    Clock::time_point next_try;
+    std::string stamp;
+  };
+  Failure failure_;
 
   // Guarded by all_.mutex_.
   RunnerPtr runner_;      // null: not loaded
   bool loading_ = false;  // its memory is spoken for
   int64_t requests_ = 0;  // in work
+  // Set while it waits for room, or has given way: when the oldest of what waits for it came.
+  std::optional<Clock::time_point> waits_since_;
+  bool woken_ = false;
+  Clock::time_point loaded_at_;
   service::Clock::time_point last_used_;
   service::Clock::time_point expires_;
   uint64_t loads_ = 0;
   uint64_t failed_loads_ = 0;
   uint64_t unloads_ = 0;
   double load_seconds_ = 0;
+  double wait_seconds_ = 0;
 };
 
 // Thread-safe. Must be owned by a shared_ptr; what Add() returns keeps it.
@@ -93,22 +141,30 @@ class ResidentModels : public std::enable_shared_from_this<ResidentModels> {
     // What a request without its own says.
     std::chrono::milliseconds keep_alive = service::kKeepForever;
     bool on_demand = false;  // models are added without their weights
+    // From a failed load to the next: the first time, and at most.
+    std::chrono::milliseconds first_retry{1000};
+    std::chrono::milliseconds last_retry{60'000};
     std::function<service::Clock::time_point()> now = service::Clock::now;
     // Told what a log should hold, on any thread.
     std::function<void(const std::string&)> tell = [](const std::string&) {};
   };
   explicit ResidentModels(Options options) : options_(std::move(options)) {}
 
-  // A model that was loaded to see what it is; `bytes`: what it takes, `load`: how to get it again.
-  // Models added before give way to it if the budget wants that. INVALID_ARGUMENT: it alone takes
-  // more than the budget.
+  // A model that was loaded to see what it is; `bytes`: what it takes, `source`: how to get it
+  // again. Models added before give way to it if the budget wants that. INVALID_ARGUMENT: it alone
+  // takes more than the budget.
   Result<std::shared_ptr<ResidentModel>> Add(std::string id, int64_t bytes, RunnerPtr runner,
-                                             ResidentModel::Load load);
+                                             ResidentModel::Source source);
 
   // Unloads the idle models whose time is up, on this thread, which it may hold for a while.
   void UnloadExpired();
 
-  // By model: loads, failed loads and how long they took, unloads, bytes in memory.
+  // Ends loads under way and begins none any more: who waits for weights is told UNAVAILABLE. What
+  // is in memory goes on.
+  void StopLoading();
+
+  // By model: loads, failed loads and how long they took, waiting for room, unloads, bytes in
+  // memory.
   std::vector<service::MetricSample> Metrics() const;
 
  private:
@@ -122,14 +178,31 @@ class ResidentModels : public std::enable_shared_from_this<ResidentModels> {
   };
   using UnloadedList = std::vector<Unloaded>;
 
-  int64_t bytes_taken() const;  // mutex_ held
-  // Makes room for `model` by unloading idle ones; all or none. UNAVAILABLE. mutex_ held.
+  // All of these with mutex_ held.
+  int64_t bytes_taken() const;
+  // Until `model` is loaded or has room to be, which is then its own, or until need.until, Wake()
+  // or StopLoading(): UNAVAILABLE. The mutex is free while it waits.
+  Status AwaitTurn(ResidentModel& model, const ResidentModel::Need& need,
+                   std::unique_lock<std::mutex>& lock, UnloadedList* unloaded);
+  Status TakeTurn(ResidentModel& model, service::Clock::time_point oldest, UnloadedList* unloaded);
+  // Who of the others waits since before `oldest`, for longest; null: nobody.
+  const ResidentModel* FirstWaiting(const ResidentModel& model,
+                                    service::Clock::time_point oldest) const;
+  // In the order in which they are to give way to `model`: those at rest first.
+  std::vector<ResidentModel*> Loaded(const ResidentModel& model) const;
+  // Bytes by which `model` would exceed the budget.
+  int64_t ExcessOf(const ResidentModel& model) const;
+  Status NoRoom(const ResidentModel& model) const;
+  // Makes room for `model` by unloading those at rest; all or none. UNAVAILABLE.
   Status MakeRoom(const ResidentModel& model, UnloadedList* unloaded);
-  void Unload(ResidentModel& model, std::string reason, UnloadedList* unloaded);  // mutex_ held
-  void Release(UnloadedList unloaded) const;
+  void Unload(ResidentModel& model, std::string reason, UnloadedList* unloaded);
+
+  void Release(UnloadedList unloaded) const;  // without it
 
   const Options options_;
+  std::atomic<bool> stopping_ = false;
   mutable std::mutex mutex_;  // guards the next, and the state of each
+  std::condition_variable changed_;
   std::vector<std::unique_ptr<ResidentModel>> models_;
 };
 

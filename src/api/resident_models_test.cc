@@ -29,12 +29,16 @@ class ResidentModelsTest : public ::testing::Test {
   }
   // A model of 100 bytes, loaded.
   std::shared_ptr<ResidentModel> Add(const std::string& id) {
-    auto added = all_->Add(id, 100, MakeRunner(), [this]() -> Result<RunnerPtr> {
+    ResidentModel::Source source;
+    source.load = [this](const std::function<bool()>& cancelled) -> Result<RunnerPtr> {
       ++loads_;
       if (gate_ != nullptr) gate_->Pass();
+      if (cancelled()) return CancelledError("not wanted");
       if (broken_) return NotFoundError("the disk is gone");
       return MakeRunner();
-    });
+    };
+    source.stamp = [this] { return stamp_; };
+    auto added = all_->Add(id, 100, MakeRunner(), std::move(source));
     EXPECT_TRUE(added.ok()) << added.status().ToString();
     return *added;
   }
@@ -58,6 +62,7 @@ class ResidentModelsTest : public ::testing::Test {
 
   Clock::time_point now_{std::chrono::hours(1)};
   std::vector<std::vector<std::vector<int32_t>>> batches_;
+  std::string stamp_ = "as they were";
   std::atomic<int> loads_ = 0;
   std::atomic<bool> broken_ = false;
   engine::Gate* gate_ = nullptr;
@@ -154,8 +159,10 @@ TEST_F(ResidentModelsTest, WithoutAnIdleModelToUnloadItIsUnavailableAndSaysTheFi
   EXPECT_FALSE(a->residence().loaded);
   b->Begin();
   const auto refused = a->Acquire();
-  EXPECT_EQ(refused.status().code(), StatusCode::kUnavailable);
-  EXPECT_EQ(refused.status().message(),
+  ASSERT_TRUE(refused.ok());
+  EXPECT_EQ(refused->runner, nullptr);
+  EXPECT_EQ(refused->missing.code(), StatusCode::kUnavailable);
+  EXPECT_EQ(refused->missing.message(),
             "the model 'a' takes 100 bytes of memory; of the budget of 150 models in use hold 100");
   EXPECT_EQ(loads_, 0);
   b->End({});
@@ -165,7 +172,7 @@ TEST_F(ResidentModelsTest, WithoutAnIdleModelToUnloadItIsUnavailableAndSaysTheFi
 
 TEST_F(ResidentModelsTest, RefusesAModelBeyondTheWholeBudget) {
   Start({.budget_bytes = 99});
-  const auto added = all_->Add("a", 100, MakeRunner(), nullptr);
+  const auto added = all_->Add("a", 100, MakeRunner(), {});
   EXPECT_EQ(added.status().code(), StatusCode::kInvalidArgument);
 }
 
@@ -177,7 +184,7 @@ TEST_F(ResidentModelsTest, OnDemandAModelIsAddedWithoutItsWeights) {
   EXPECT_TRUE(model->residence().loaded);
 }
 
-TEST_F(ResidentModelsTest, AFailedLoadIsToldAndTheNextTriesAgain) {
+TEST_F(ResidentModelsTest, AFailedLoadIsToldAndTriedAgainAtItsTime) {
   std::vector<std::string> told;
   ResidentModels::Options options{.budget_bytes = 150, .on_demand = true};
   options.tell = [&told](const std::string& line) { told.push_back(line); };
@@ -187,14 +194,93 @@ TEST_F(ResidentModelsTest, AFailedLoadIsToldAndTheNextTriesAgain) {
   broken_ = true;
   const auto failed = a->Acquire();
   EXPECT_EQ(failed.status().code(), StatusCode::kInternal);
-  EXPECT_EQ(failed.status().message().find("disk"), std::string::npos) << "not for clients";
+  EXPECT_EQ(
+      failed.status().message(),
+      "the model 'a' could not be loaded; the server's log says why; it is tried again in 1 s")
+      << "what it was is not for clients";
   ASSERT_EQ(told.size(), 1u);
   EXPECT_NE(told[0].find("the disk is gone"), std::string::npos);
   EXPECT_EQ(Metric("pergola_model_failed_loads_total", "a"), 1);
   broken_ = false;
   Ask(*b);  // the memory of the failed one is free
+  now_ += milliseconds(999);
+  EXPECT_EQ(a->Acquire().status(), failed.status());
+  EXPECT_EQ(loads_, 2);
+  now_ += milliseconds(1);
   Ask(*a);
   EXPECT_EQ(loads_, 3);
+  EXPECT_EQ(told.size(), 4u) << "a failed, b loaded, b unloaded, a loaded";
+}
+
+TEST_F(ResidentModelsTest, FailuresInARowAreTriedAgainEverLater) {
+  Start({.on_demand = true, .first_retry = milliseconds(2000), .last_retry = milliseconds(10'000)});
+  const auto model = Add("a");
+  broken_ = true;
+  for (const int seconds : {2, 4, 8, 10, 10}) {
+    const int before = loads_;
+    const auto failed = model->Acquire();
+    EXPECT_EQ(loads_, before + 1);
+    EXPECT_NE(failed.status().message().find("in " + std::to_string(seconds) + " s"),
+              std::string::npos)
+        << failed.status().ToString();
+    now_ += std::chrono::seconds(seconds) - milliseconds(1);
+    EXPECT_NE(model->Acquire().status().message().find("in 1 s"), std::string::npos);
+    EXPECT_EQ(loads_, before + 1);
+    now_ += milliseconds(1);
+  }
+  broken_ = false;
+  Ask(*model, {.keep_alive = milliseconds(0)});
+  Pass(milliseconds(0));
+  broken_ = true;
+  EXPECT_NE(model->Acquire().status().message().find("in 2 s"), std::string::npos)
+      << "not in a row";
+}
+
+TEST_F(ResidentModelsTest, FilesThatHaveChangedAreTriedAtOnce) {
+  Start({.on_demand = true});
+  const auto model = Add("a");
+  broken_ = true;
+  EXPECT_FALSE(model->Acquire().ok());
+  stamp_ = "half mended";
+  EXPECT_FALSE(model->Acquire().ok());
+  EXPECT_FALSE(model->Acquire().ok());
+  EXPECT_EQ(loads_, 2);
+  stamp_ = "mended";
+  broken_ = false;
+  Ask(*model);
+  EXPECT_EQ(loads_, 3);
+}
+
+TEST_F(ResidentModelsTest, WhatIsAnsweredElsewhereCountsAsUse) {
+  Start({.keep_alive = minutes(5)});
+  const auto model = Add("a");
+  now_ += minutes(4);
+  model->Touch({});
+  EXPECT_EQ(model->residence().expires, now_ + minutes(5));
+  model->Touch({.keep_alive = minutes(1)});
+  EXPECT_EQ(model->residence().expires, now_ + minutes(1));
+}
+
+TEST_F(ResidentModelsTest, NoLoadIsBegunOrEndedAfterAStop) {
+  Start({.on_demand = true});
+  const auto a = Add("a");
+  const auto b = Add("b");
+  Ask(*b);
+  engine::Gate gate;
+  gate_ = &gate;
+  auto loading = std::async(std::launch::async, [&] { return a->Acquire(); });
+  gate.AwaitArrival();
+  all_->StopLoading();
+  gate.Open();
+  const auto ended = loading.get();
+  EXPECT_EQ(ended.status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(ended.status().message(), "the server is shutting down");
+  EXPECT_EQ(Metric("pergola_model_failed_loads_total", "a"), 0);
+  EXPECT_EQ(a->Acquire().status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(loads_, 2);
+  Ask(*b, {.keep_alive = milliseconds(0)});
+  Pass(minutes(1));
+  EXPECT_TRUE(b->residence().loaded) << "what is in memory stays for those on their way";
 }
 
 TEST_F(ResidentModelsTest, OfManyAtOnceOneLoads) {
@@ -236,10 +322,11 @@ TEST_F(ResidentModelsTest, SurvivesRequestsAndUnloadingAtTheSameTime) {
         ResidentModel& model = *models[(i + thread) % models.size()];
         model.Begin();
         const auto acquired = model.Acquire();
-        if (acquired.ok()) {
+        ASSERT_TRUE(acquired.ok());
+        if (acquired->runner != nullptr) {
           EXPECT_EQ(acquired->runner->step_tokens(), 16);
         } else {
-          EXPECT_EQ(acquired.status().code(), StatusCode::kUnavailable);
+          EXPECT_EQ(acquired->missing.code(), StatusCode::kUnavailable);
         }
         model.End({});
       }
@@ -317,6 +404,8 @@ TEST_F(ResidentServiceTest, WhoWaitsForAFailedLoadIsToldAndTheNextIsServed) {
   for (auto& answer : waiting) EXPECT_EQ(answer.get().status().code(), StatusCode::kInternal);
   EXPECT_EQ(loads_, 1);
   broken_ = false;
+  EXPECT_EQ(Submit({1}).get().status().code(), StatusCode::kInternal);
+  now_ += std::chrono::seconds(1);
   EXPECT_TRUE(Submit({1}).get().ok());
 }
 
@@ -333,6 +422,16 @@ TEST_F(ResidentServiceTest, ADeadlineThatPassesWhileLoadingCostsNoComputation) {
   EXPECT_EQ(late.get().status().code(), StatusCode::kDeadlineExceeded);
   ASSERT_EQ(batches_.size(), 1u);
   EXPECT_EQ(batches_[0].size(), 1u);
+}
+
+TEST_F(ResidentServiceTest, WhatIsAnsweredElsewhereCountsAsUse) {
+  Start({.keep_alive = minutes(5)});
+  Serve();
+  now_ += minutes(4);
+  service_->NoteUse(minutes(1));
+  EXPECT_EQ(service_->residence().expires, now_ + minutes(1));
+  service_->NoteUse(std::nullopt);
+  EXPECT_EQ(service_->residence().expires, now_ + minutes(5));
 }
 
 TEST_F(ResidentServiceTest, StopsWhileAModelIsLoading) {

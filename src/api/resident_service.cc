@@ -30,13 +30,15 @@ class ResidentRunner : public engine::Runner {
   }
   int64_t step_tokens() const override { return step_tokens_; }
   int64_t width(OutputKind kind) const override { return widths_[static_cast<size_t>(kind)]; }
-  Result<std::chrono::nanoseconds> MakeReady() override {
-    PERGOLA_ASSIGN_OR_RETURN(const ResidentModel::Acquired acquired, model_->Acquire());
-    return acquired.load_time;
+  Result<Readied> MakeReady(const Need& need) override {
+    PERGOLA_ASSIGN_OR_RETURN(ResidentModel::Acquired acquired, model_->Acquire(need));
+    return Readied{acquired.load_time, std::move(acquired.missing)};
   }
+  void Wake() override { model_->Wake(); }
   Result<std::unique_ptr<engine::Outputs>> Run(
       std::span<const engine::SequenceInput> batch) override {
     PERGOLA_ASSIGN_OR_RETURN(ResidentModel::Acquired acquired, model_->Acquire());
+    PERGOLA_RETURN_IF_ERROR(acquired.missing);
     PERGOLA_ASSIGN_OR_RETURN(std::unique_ptr<engine::Outputs> outputs, acquired.runner->Run(batch));
     return std::unique_ptr<engine::Outputs>(
         std::make_unique<OwningOutputs>(std::move(acquired.runner), std::move(outputs)));
@@ -65,6 +67,9 @@ class ResidentService : public service::InferenceService {
   }
   std::vector<service::ModelInfo> Models() const override { return scheduler_->Models(); }
   service::Residence residence() const override { return model_->residence(); }
+  void NoteUse(std::optional<std::chrono::milliseconds> keep_alive) override {
+    model_->Touch({.keep_alive = keep_alive});
+  }
 
  private:
   const std::shared_ptr<service::InferenceService> scheduler_;

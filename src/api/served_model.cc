@@ -3,7 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "api/resident_service.h"
 #include "api/text_side.h"
@@ -63,7 +68,8 @@ service::ModelInfo MakeInfo(std::string id, const engine::Model& model) {
 // Everything that decides the bits of a row beside its key: weights and configuration, and a
 // forward pass for what is done with them. Empty where that gives values that are not finite: of
 // such weights nothing is kept.
-Result<std::string> IdentityOf(const service::ModelInfo& info, const engine::Model& model) {
+Result<std::string> IdentityOf(const service::ModelInfo& info, const engine::Model& model,
+                               const std::function<bool()>& cancelled = nullptr) {
   constexpr int64_t kProbeTokens = 8;
   OutputSet outputs;
   for (const OutputKind kind : kOutputKinds) {
@@ -77,10 +83,11 @@ Result<std::string> IdentityOf(const service::ModelInfo& info, const engine::Mod
   const std::array<engine::SequenceInput, 1> probe = {{{&sequence, outputs}}};
   engine::LocalRunner runner(model);
   PERGOLA_ASSIGN_OR_RETURN(const auto answer, runner.Run(probe));
+  PERGOLA_ASSIGN_OR_RETURN(const uint32_t checksum, model.ContentChecksum(cancelled));
   std::string identity = info.architecture + "\n" + info.numeric_class + "\n" + info.quantisation +
                          "\n" + info.pooling + "\n" + std::to_string(info.parameters) +
                          " parameters, " + std::to_string(info.weight_bytes) + " bytes, checksum " +
-                         std::to_string(model.ContentChecksum()) + "\n";
+                         std::to_string(checksum) + "\n";
   for (const OutputKind kind : kOutputKinds) {
     if (!outputs.Has(kind)) continue;
     PERGOLA_ASSIGN_OR_RETURN(const ConstF32Matrix rows, answer->Rows(0, kind));
@@ -112,20 +119,45 @@ class OwningRunner : public engine::Runner {
 };
 
 // Loads a model again that told `info` before. FAILED_PRECONDITION: it is another one now, whose
-// rows must not mix with those that are cached.
+// rows must not mix with those that are cached. CANCELLED by `options.cancelled`.
 Result<RunnerPtr> LoadAgain(const std::string& path, const engine::ModelOptions& options,
                             const service::ModelInfo& info) {
   PERGOLA_ASSIGN_OR_RETURN(std::unique_ptr<engine::Model> model,
                            engine::Model::Load(path, options));
   service::ModelInfo again = MakeInfo(info.id, *model);
   if (!info.rows_identity.empty()) {
-    PERGOLA_ASSIGN_OR_RETURN(again.rows_identity, IdentityOf(again, *model));
+    PERGOLA_ASSIGN_OR_RETURN(again.rows_identity, IdentityOf(again, *model, options.cancelled));
     again.modified_unix_seconds = info.modified_unix_seconds;  // the same, written anew
   }
   if (again != info) {
     return FailedPreconditionError(path + " has changed since the server was started; restart it");
   }
   return RunnerPtr(std::make_shared<OwningRunner>(std::move(model)));
+}
+
+// Names, sizes and times of the files of `path` and `adapter` (may be empty): what changes when
+// somebody mends them.
+std::string FilesStamp(const std::string& path, const std::string& adapter) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> lines;
+  const auto add = [&lines](const fs::path& file) {
+    std::error_code error;
+    const uintmax_t bytes = fs::file_size(file, error);
+    const auto time = fs::last_write_time(file, error).time_since_epoch().count();
+    lines.push_back(file.string() + " " + std::to_string(bytes) + " " + std::to_string(time));
+  };
+  std::error_code error;
+  for (const std::string& each : {path, adapter}) {
+    add(each);
+    for (fs::directory_iterator file(each, error), end; !error && file != end;
+         file.increment(error)) {
+      add(file->path());
+    }
+  }
+  std::sort(lines.begin(), lines.end());
+  std::string stamp;
+  for (const std::string& line : lines) stamp += line + "\n";
+  return stamp;
 }
 
 Status OpenCacheFile(const ServedModelOptions& options, const service::ModelInfo& info,
@@ -187,10 +219,15 @@ Status ServedModel::StartResident(const std::string& path, const ServedModelOpti
   const int64_t bytes = facts.weight_bytes + facts.owned_bytes;
   engine::ModelOptions again = options.model;
   again.tokenizer = model_->tokenizer();
-  const auto load = [path, again, info = info_] { return LoadAgain(path, again, info); };
+  ResidentModel::Source source;
+  source.load = [path, again, info = info_](const std::function<bool()>& cancelled) mutable {
+    again.cancelled = cancelled;
+    return LoadAgain(path, again, info);
+  };
+  source.stamp = [path, adapter = again.adapter] { return FilesStamp(path, adapter); };
   auto first = std::make_shared<OwningRunner>(std::move(model_));
   PERGOLA_ASSIGN_OR_RETURN(const auto resident,
-                           options.residents->Add(info_.id, bytes, first, load));
+                           options.residents->Add(info_.id, bytes, first, std::move(source)));
   PERGOLA_RETURN_IF_ERROR(StartScheduler(MakeResidentRunner(resident, *first), options));
   service_ = MakeResidentService(scheduler_, resident);
   return OkStatus();

@@ -71,7 +71,9 @@ int RunServe(const ServeFlags& flags, const SetAgain& set_again) {
     PERGOLA_RETURN_IF_ERROR(set_again(app));
     return InstallRoutes(*models, fresh, front);
   };
-  const int code = RunHttpUntilStopped(signals, *front.server, reload, compute.drain_timeout_s);
+  // Who waits for weights would hold the drain for as long as they take.
+  const int code = RunHttpUntilStopped(signals, *front.server, reload, compute.drain_timeout_s,
+                                       [&residents] { residents->StopLoading(); });
   for (const auto& model : *models) model->scheduler().StopAccepting();
   front.server.reset();
   return code;

@@ -239,7 +239,8 @@ void TellReloaded(const Status& status, const char* what) {
 }
 
 int RunHttpUntilStopped(SignalWaiter& signals, gateway::HttpServer& server,
-                        const std::function<Status()>& reload, double drain_timeout_s) {
+                        const std::function<Status()>& reload, double drain_timeout_s,
+                        const std::function<void()>& stopping) {
   Running running;
   running.addresses = server.addresses();
   running.reload = [&] {
@@ -247,7 +248,10 @@ int RunHttpUntilStopped(SignalWaiter& signals, gateway::HttpServer& server,
     if (server.has_tls()) TellReloaded(server.ReloadCertificates(), "certificates");
     TellReloaded(reload(), "configuration");
   };
-  running.drain = [&server](std::chrono::milliseconds timeout) { return server.Drain(timeout); };
+  running.drain = [&](std::chrono::milliseconds timeout) {
+    if (stopping) stopping();
+    return server.Drain(timeout);
+  };
   return RunUntilStopped(signals, running, drain_timeout_s);
 }
 

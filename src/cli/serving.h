@@ -101,8 +101,10 @@ int RunUntilStopped(SignalWaiter& signals, const Running& running, double drain_
 void TellReloaded(const Status& status, const char* what);
 
 // The same for an HTTP server. At SIGHUP it rereads its keys, and `reload` the rest, if there is
-// something to reread; what fails is told on stderr and changes nothing.
+// something to reread; what fails is told on stderr and changes nothing. `stopping`, if any, is
+// called when it begins to drain.
 int RunHttpUntilStopped(SignalWaiter& signals, gateway::HttpServer& server,
-                        const std::function<Status()>& reload, double drain_timeout_s);
+                        const std::function<Status()>& reload, double drain_timeout_s,
+                        const std::function<void()>& stopping = nullptr);
 
 }  // namespace pergola::cli

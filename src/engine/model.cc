@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/mapped_file.h"
+#include "engine/cancellable_source.h"
 #include "engine/lora.h"
 #include "engine/model_files.h"
 #include "kernels/checksum.h"
@@ -41,6 +42,12 @@ Result<std::string> ChooseAdapter(const std::string& path, const ModelFiles& fil
                          "' is no folder with adapter_config.json and adapter_model.safetensors");
   }
   return options.adapter;
+}
+
+std::unique_ptr<formats::TensorSource> Cancellable(std::unique_ptr<formats::TensorSource> source,
+                                                   const ModelOptions& options) {
+  if (!options.cancelled) return source;
+  return std::make_unique<CancellableSource>(std::move(source), options.cancelled);
 }
 
 uint32_t ChecksumOf(const fs::path& file, uint64_t bytes = UINT64_MAX) {
@@ -81,12 +88,12 @@ Result<std::unique_ptr<Model>> Model::Load(const std::string& path, const ModelO
   model->path_ = path;
   PERGOLA_ASSIGN_OR_RETURN(model->ops_, kernels::MakeOps(options.ops));
   PERGOLA_ASSIGN_OR_RETURN(ModelFiles files, OpenModelFiles(path, options.tokenizer));
-  model->source_ = std::move(files.source);
+  model->source_ = Cancellable(std::move(files.source), options);
   PERGOLA_ASSIGN_OR_RETURN(const std::string adapter, ChooseAdapter(path, files, options));
   if (!adapter.empty()) {
     PERGOLA_ASSIGN_OR_RETURN(MergedModel merged,
                              MergeLora(std::move(model->source_), adapter, *model->ops_));
-    model->source_ = std::move(merged.source);
+    model->source_ = Cancellable(std::move(merged.source), options);
     model->facts_.owned_bytes += merged.owned_bytes;
   }
   model->config_ = std::move(files.config);
@@ -170,9 +177,10 @@ void Model::CollectFacts(const kernels::LinearOptions& options) {
   facts_.numeric_class = ops_->numeric_class(dtype, options);
 }
 
-uint32_t Model::ContentChecksum() const {
+Result<uint32_t> Model::ContentChecksum(const std::function<bool()>& cancelled) const {
   std::string all = ConfigurationChecksums(*source_, path_);
   for (const formats::TensorInfo& tensor : source_->tensors()) {
+    if (cancelled && cancelled()) return CancelledError("loading was ended");
     const auto bytes = static_cast<size_t>(tensor.view.bytes());
     all += tensor.name + " " + std::string(DTypeName(tensor.view.dtype)) + " " +
            std::to_string(kernels::Crc32c({tensor.view.data, bytes})) + "\n";

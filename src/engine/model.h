@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +37,8 @@ struct ModelOptions {
   std::string adapter = {};
   // Of the same files, from an earlier Load; null: it is read. Second owner: whoever has it.
   std::shared_ptr<const tokenizers::Tokenizer> tokenizer = nullptr;
+  // Asked before each tensor is read: true ends the loading. Null: it is never ended.
+  std::function<bool()> cancelled = nullptr;
 };
 
 // Facts for people: `doctor`, /info, /api/show.
@@ -56,7 +59,7 @@ class Model {
   // `path`: a directory in Hugging Face or sentence-transformers layout, one with a LoRA adapter
   // (engine/lora.h), or a `.gguf` file.
   // NOT_FOUND, INVALID_ARGUMENT, DATA_LOSS or UNIMPLEMENTED naming file, tensor or key;
-  // INVALID_ARGUMENT for an adapter of an adapter.
+  // INVALID_ARGUMENT for an adapter of an adapter; CANCELLED by `options.cancelled`.
   static Result<std::unique_ptr<Model>> Load(const std::string& path, const ModelOptions& options);
 
   const models::ModelConfig& config() const { return config_; }
@@ -68,8 +71,8 @@ class Model {
   const ModelFacts& facts() const { return facts_; }
   // Of all that the files say about rows: names, types and bytes of all tensors, and the
   // configuration, or a GGUF file's metadata. Reads them all (some 10 GB/s once they are in
-  // memory).
-  uint32_t ContentChecksum() const;
+  // memory). CANCELLED when `cancelled`, asked before each tensor, says so; it may be null.
+  Result<uint32_t> ContentChecksum(const std::function<bool()>& cancelled = nullptr) const;
   kernels::Ops& ops() const { return *ops_; }
 
   int64_t hidden_width() const { return encoder_->hidden_width(); }  // D

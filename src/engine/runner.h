@@ -40,10 +40,21 @@ class Runner {
   virtual int64_t step_tokens() const = 0;
   // Columns of an output; 0: the model does not have it.
   virtual int64_t width(OutputKind kind) const = 0;
-  // Loads what Run needs, where that is not in memory always, and says how long it took: nothing
-  // when it was there. May block long; thread-confined as Run is. An error is of everybody who
-  // waits.
-  virtual Result<std::chrono::nanoseconds> MakeReady() { return std::chrono::nanoseconds(0); }
+  // Whose turn it is where runners share memory, and how long to wait for it.
+  struct Need {
+    std::chrono::steady_clock::time_point oldest;  // when the first came of all that wait
+    std::chrono::steady_clock::time_point until;
+  };
+  struct Readied {
+    std::chrono::nanoseconds load_time{0};  // 0: it was there
+    Status missing = OkStatus();            // else it is not ready yet, and why: ask again
+  };
+  // Loads what Run needs, where that is not in memory always. May wait for others until
+  // `need.until`, or until somebody calls Wake, and may then load for long; thread-confined as Run
+  // is. An error is of everybody who waits.
+  virtual Result<Readied> MakeReady(const Need&) { return Readied{}; }
+  // Lets a MakeReady that waits for others return, or the next one that would. Any thread.
+  virtual void Wake() {}
   // Thread-confined to the holder of the engine token. An error is of the whole batch.
   virtual Result<std::unique_ptr<Outputs>> Run(std::span<const SequenceInput> batch) = 0;
 };

@@ -76,7 +76,7 @@ class TensorSource {
 
   // NOT_FOUND naming the tensor and the file; UNIMPLEMENTED naming the type when it is
   // unsupported().
-  Result<TensorView> Get(std::string_view name) const;
+  virtual Result<TensorView> Get(std::string_view name) const;
   // As Get, and INVALID_ARGUMENT naming the tensor, expected and found shape when they differ.
   Result<TensorView> Get(std::string_view name, const Shape& expected) const;
 

@@ -40,7 +40,7 @@ bool AnswerCache::ComesAgain(const Route* route, std::string_view body) {
 
 bool AnswerCache::IsKept(const EmbedAnswer& answer) {
   const std::vector<NumberFormat>& formats = answer.call.formats;
-  return answer.call.ask == Ask::kEmbeddings && !answer.call.keep_alive &&
+  return answer.call.ask == Ask::kEmbeddings &&
          std::all_of(formats.begin(), formats.end(), [](const NumberFormat& format) {
            return format.type == service::NumberType::kFloat && !format.base64;
          });

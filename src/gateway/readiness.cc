@@ -52,9 +52,10 @@ void Readiness::Answer(std::shared_ptr<Exchange> exchange) {
     request.deadline = now + kProbeTimeout;
     model->service->Submit(std::move(request),
                            [this, probe, model](Result<service::InferenceOutput> output) {
-                             if (!output.ok()) {
+                             // One that has left memory meanwhile is as good as it was before.
+                             if (!output.ok() && model->service->residence().loaded) {
                                probe->exchange->Fail(NotReady(output.status().message()));
-                             } else {
+                             } else if (output.ok()) {
                                Note(model);
                              }
                              if (probe->pending.fetch_sub(1) == 1)

@@ -181,6 +181,7 @@ bool Routes::State::AnswerAgain(const ExchangePtr& exchange) {
   const auto inputs = static_cast<int64_t>(known->sequences);
   options.metrics->CountTokens(known->tokens, inputs, known->truncated, inputs);
   options.metrics->CountRepeated();
+  known->served->service->NoteUse(known->call.keep_alive);
   if (const auto& trace = exchange->request().trace) trace->set_tokens(known->tokens);
   auto answer = std::make_shared<EmbedAnswer>(*known);
   answer->id = MakeAnswerId();

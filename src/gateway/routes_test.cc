@@ -413,14 +413,10 @@ TEST_F(RoutesTest, KeepAliveOfOllamasRoutesReachesTheServiceEveryTime) {
         seen.push_back(request.keep_alive);
         service::InferenceOutput output = testing::FakeService::Compute(request);
         output.load_time = std::chrono::nanoseconds(77);
-        output.rows_identity = "1";
         done(std::move(output));
         return true;
       });
-  RoutesOptions options = Options();
-  options.answer_cache_bytes = 1 << 20;  // which does not answer what names a keep_alive
-  options.models[0].info.rows_identity = "1";
-  Routes routes(std::move(options));
+  Routes routes(Options());
   for (int i = 0; i < 4; ++i) {
     const auto answer = Post(routes, "/api/embed", R"({"input":"a","keep_alive":"5m"})");
     EXPECT_NE(answer.body.find(R"("load_duration":77,)"), std::string::npos) << answer.body;
@@ -554,6 +550,18 @@ TEST_F(RepeatedBodyTest, IdAndDurationAreFresh) {
             5u);
   EXPECT_GT(ask("/api/embed", R"({"model":"m","input":"hello"})", "total_duration"), 1u);
   EXPECT_EQ(Repeated(routes), "pergola_repeated_answers_total 6");
+}
+
+TEST_F(RepeatedBodyTest, CountsAsAUseOfTheModelThatStaysAsLongAsItSays) {
+  Routes routes(Options());
+  for (int i = 0; i < 4; ++i) Post(routes, "/v1/embeddings", kOneText);
+  const std::string ollama = R"({"model":"m","input":"hello","keep_alive":"5m"})";
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Post(routes, "/api/embed", ollama).status, 200);
+  EXPECT_EQ(computed_, 4);
+  EXPECT_EQ(Repeated(routes), "pergola_repeated_answers_total 3");
+  const std::vector<std::optional<std::chrono::milliseconds>> expected = {
+      std::nullopt, std::nullopt, std::chrono::minutes(5)};
+  EXPECT_EQ(model_.service->uses(), expected);
 }
 
 TEST_F(RepeatedBodyTest, OnlyGoodAnswersInJsonNumbersAreKept) {

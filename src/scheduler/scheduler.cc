@@ -94,6 +94,7 @@ Scheduler::~Scheduler() {
   }
   engine_wanted_.notify_all();
   CallBack(finished);
+  runner_->Wake();
   engine_thread_.join();
   std::unique_lock<std::mutex> lock(mutex_);
   blocking_done_.wait(lock, [this] { return blocking_callers_ == 0; });
@@ -177,7 +178,11 @@ std::shared_ptr<Scheduler::Request> Scheduler::Enqueue(service::InferenceRequest
   for (size_t index = 0; index < request.sequences.size(); ++index) {
     EnqueueSequence(state, index, std::move(request.sequences[index]));
   }
-  if (state->open == 0) FinishRequest(state, finished);
+  if (state->open == 0) {
+    FinishRequest(state, finished);
+  } else if (GivesUpAt(*state) < ready_until_) {
+    runner_->Wake();
+  }
   return state;
 }
 
@@ -284,13 +289,20 @@ void Scheduler::EngineLoop() {
   }
 }
 
-void Scheduler::DropDead(Clock::time_point now, Finished* finished) {
+Clock::time_point Scheduler::GivesUpAt(const Request& request) {
+  const auto time = std::max<Clock::duration>(request.deadline - request.submitted, {});
+  return request.deadline - std::min<Clock::duration>(time / 10, std::chrono::milliseconds(50));
+}
+
+void Scheduler::DropDead(Clock::time_point now, const Status& missing, Finished* finished) {
   for (auto place = queue_.begin(); place != queue_.end();) {
     Work& work = **place;
     std::erase_if(work.waiters, [&](const Waiter& waiter) {
       Request& request = *waiter.request;
       if (!request.finished && request.cancel && request.cancel->cancelled()) {
         Fail(waiter.request, CancelledError("the request was cancelled"), finished);
+      } else if (!request.finished && !missing.ok() && GivesUpAt(request) <= now) {
+        Fail(waiter.request, missing, finished);
       } else if (!request.finished && request.deadline <= now) {
         Fail(waiter.request, DeadlineExceededError("the deadline passed while the request waited"),
              finished);
@@ -346,34 +358,60 @@ void Scheduler::FailQueue(const Status& status, Finished* finished) {
   queue_.clear();
 }
 
-bool Scheduler::MakeReady(std::unique_lock<std::mutex>& lock, Finished* finished) {
-  if (queue_.empty()) return false;
-  engine_busy_ = true;
-  lock.unlock();
-  const Result<std::chrono::nanoseconds> load_time = runner_->MakeReady();
-  lock.lock();
-  engine_busy_ = false;
-  if (!load_time.ok()) {
-    FailQueue(load_time.status(), finished);
-    return true;
+engine::Runner::Need Scheduler::NeedNow() const {
+  // The clients of what waits may go without a word.
+  constexpr auto kLookAgain = std::chrono::seconds(1);
+  engine::Runner::Need need{Clock::time_point::max(), Clock::now() + kLookAgain};
+  for (const WorkPtr& work : queue_) {
+    need.oldest = std::min(need.oldest, work->arrived);
+    for (const Waiter& waiter : work->waiters) {
+      need.until = std::min(need.until, GivesUpAt(*waiter.request));
+    }
   }
-  if (*load_time == std::chrono::nanoseconds::zero()) return false;
+  return need;
+}
+
+void Scheduler::MakeReady(std::unique_lock<std::mutex>& lock, Finished* finished) {
+  Status missing = OkStatus();
+  engine_busy_ = true;
+  while (true) {
+    DropDead(Clock::now(), missing, finished);
+    if (queue_.empty()) break;
+    const engine::Runner::Need need = NeedNow();
+    ready_until_ = need.until;
+    lock.unlock();
+    CallBack(*finished);  // what follows may take long
+    finished->clear();
+    Result<engine::Runner::Readied> ready = runner_->MakeReady(need);
+    lock.lock();
+    if (!ready.ok()) {
+      FailQueue(ready.status(), finished);
+      break;
+    }
+    missing = std::move(ready->missing);
+    if (!missing.ok()) continue;
+    if (ready->load_time > std::chrono::nanoseconds::zero()) {
+      DropDead(Clock::now(), missing, finished);
+      NoteLoadTime(ready->load_time);
+    }
+    break;
+  }
+  ready_until_ = Clock::time_point::min();
+  engine_busy_ = false;
+}
+
+void Scheduler::NoteLoadTime(std::chrono::nanoseconds load_time) {
   for (const WorkPtr& work : queue_) {
     // Who came while it was loading waited for the rest.
-    const auto share = std::min<std::chrono::nanoseconds>(*load_time, Clock::now() - work->arrived);
+    const auto share = std::min<std::chrono::nanoseconds>(load_time, Clock::now() - work->arrived);
     for (const Waiter& waiter : work->waiters) waiter.request->output.load_time = share;
   }
-  return true;
 }
 
 void Scheduler::RunOneBatch(std::unique_lock<std::mutex>& lock) {
   Finished finished;
-  Clock::time_point start = Clock::now();
-  DropDead(start, &finished);
-  if (MakeReady(lock, &finished)) {
-    start = Clock::now();
-    DropDead(start, &finished);
-  }
+  MakeReady(lock, &finished);
+  const Clock::time_point start = Clock::now();
   const std::vector<WorkPtr> batch = TakeBatch(start);
   if (!batch.empty()) {
     engine_busy_ = true;

@@ -93,14 +93,21 @@ class Scheduler : public service::InferenceService {
   void EngineLoop();
   // Until when the next batch waits for company. mutex_ held, the queue not empty.
   service::Clock::time_point CollectUntilNow() const;
-  // With mutex_ held (free meanwhile) and the engine idle: whether the runner had to be made ready.
-  // What waits fails when that was not possible.
-  bool MakeReady(std::unique_lock<std::mutex>& lock, Finished* finished);
+  // With mutex_ held (free meanwhile) and the engine idle, until the runner is ready for what waits
+  // or nothing does any more: it fails when that is not possible, and when it takes too long.
+  void MakeReady(std::unique_lock<std::mutex>& lock, Finished* finished);
+  // Of what waits. mutex_ held, the queue not empty.
+  engine::Runner::Need NeedNow() const;
+  void NoteLoadTime(std::chrono::nanoseconds load_time);  // mutex_ held
+  // When a request that waits for the runner to be ready is told that it isn't: soon enough for the
+  // answer to come before the deadline.
+  static service::Clock::time_point GivesUpAt(const Request& request);
   void FailQueue(const Status& status, Finished* finished);  // mutex_ held
   // With mutex_ held and the engine idle: runs one batch (mutex_ free meanwhile), completes it.
   void RunOneBatch(std::unique_lock<std::mutex>& lock);
-  void DropDead(service::Clock::time_point now, Finished* finished);  // mutex_ held
-  std::vector<WorkPtr> TakeBatch(service::Clock::time_point now);     // mutex_ held
+  // `missing`: why the runner is not ready, if so; told to those who give up for it. mutex_ held.
+  void DropDead(service::Clock::time_point now, const Status& missing, Finished* finished);
+  std::vector<WorkPtr> TakeBatch(service::Clock::time_point now);  // mutex_ held
   void Complete(const std::vector<WorkPtr>& batch, const Result<std::unique_ptr<engine::Outputs>>&,
                 std::chrono::nanoseconds inference_time, Finished* finished);  // mutex_ held
   using OutputPtr = std::shared_ptr<const service::SequenceOutput>;
@@ -115,14 +122,17 @@ class Scheduler : public service::InferenceService {
   static void CallBack(const Finished& finished);
 
   const service::ModelInfo info_;
-  const std::unique_ptr<engine::Runner> runner_;  // used by the holder of the engine token only
+  // Used by the holder of the engine token only, but for Wake().
+  const std::unique_ptr<engine::Runner> runner_;
   SchedulerOptions options_;
 
   mutable std::mutex mutex_;  // guards everything below
   std::condition_variable engine_wanted_;
   std::condition_variable blocking_done_;
   bool engine_busy_ = false;  // the engine token is taken
-  bool collecting_ = false;   // the engine's thread waits for company of what is queued
+  // Until when the runner may wait before it is ready; min(): it does not.
+  service::Clock::time_point ready_until_ = service::Clock::time_point::min();
+  bool collecting_ = false;  // the engine's thread waits for company of what is queued
   LastStep last_step_;
   bool accepting_ = true;
   bool stopping_ = false;

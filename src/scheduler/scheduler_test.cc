@@ -321,10 +321,10 @@ class LoadingRunner : public FakeRunner {
  public:
   LoadingRunner(Gate* gate, std::vector<std::vector<std::vector<int32_t>>>* batches, int failures)
       : FakeRunner(nullptr, batches), gate_(gate), failures_(failures) {}
-  Result<std::chrono::nanoseconds> MakeReady() override {
+  Result<Readied> MakeReady(const Need&) override {
     gate_->Pass();
     if (failures_-- > 0) return UnavailableError("no memory");
-    return std::chrono::nanoseconds(5);
+    return Readied{std::chrono::nanoseconds(5)};
   }
 
  private:

@@ -148,7 +148,7 @@ class InferenceService {
   //   RESOURCE_EXHAUSTED  over the admission limit (tokens queued, or output bytes promised)
   //   DEADLINE_EXCEEDED   the deadline passed before its computation began
   //   CANCELLED           the cancel token was set before its computation began
-  //   UNAVAILABLE         shutting down, not reached, or no memory for the model's weights now:
+  //   UNAVAILABLE         shutting down, not reached, or no memory for the model's weights in time:
   //                       nothing was computed that anybody could see
   //   INTERNAL            the engine failed, or a row is not finite: this request alone; the
   //                       model's weights could not be loaded
@@ -158,6 +158,10 @@ class InferenceService {
 
   // Of the service's model. Never blocks on loading.
   virtual Residence residence() const { return {}; }
+
+  // Somebody was answered without asking here, who else would have with that `keep_alive`: counts
+  // as a use of the model.
+  virtual void NoteUse(std::optional<std::chrono::milliseconds> /*keep_alive*/) {}
 };
 
 }  // namespace pergola::service

@@ -8,6 +8,9 @@ import http.server
 import json
 import os
 import pathlib
+import queue
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -110,6 +113,50 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(running(), [])
         self.assertEqual(embed("a text")["embeddings"], first["embeddings"])
         process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(60), EXIT_OK)
+
+    def test_a_stop_is_told_at_once_to_who_waits_for_memory(self):
+        for name in ("busy", "other"):
+            shutil.copytree(MODEL, self.folder / name)
+        budget = (pathlib.Path(MODEL) / "model.safetensors").stat().st_size * 9 // 4  # for one
+        process, address, _ = self.serve("--model", self.folder / "busy", "--model", self.folder / "other", "--port", 0,
+                                         "--load-on-demand", "--memory-budget", budget, "--cache-mib", 0)
+        answers = queue.Queue()
+
+        def embed(model, count):
+            texts = [f"{i} " + "many words of one text " * 60 for i in range(count)]
+            body = json.dumps({"model": model, "input": texts}).encode()
+            request = urllib.request.Request(address + "/api/embed", body, {"Content-Type": "application/json"})
+            try:
+                with urllib.request.urlopen(request) as answer:
+                    answers.put((model, answer.status, len(json.load(answer)["embeddings"])))
+            except urllib.error.HTTPError as error:
+                with error:
+                    answers.put((model, error.code, error.headers["Retry-After"]))
+
+        def metric(name, model):
+            with urllib.request.urlopen(address + "/metrics") as answer:
+                found = re.search(rf'(?m)^{name}{{model="{model}"}} (\S+)$', answer.read().decode())
+            return float(found.group(1))
+
+        def begin(*arguments):
+            thread = threading.Thread(target=embed, args=arguments)
+            thread.start()
+            self.addCleanup(thread.join)
+
+        embed("busy", 1)
+        embed("other", 1)  # "busy" goes for it
+        self.assertEqual([answers.get(timeout=60)[1] for _ in range(2)], [200, 200])
+        for _ in range(4):
+            begin("busy", 2000)
+        while metric("pergola_model_resident_bytes", "busy") == 0:
+            pass
+        begin("other", 1)
+        while metric("pergola_model_waiting", "other") == 0:
+            self.assertTrue(answers.empty(), "it is no longer busy")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(answers.get(timeout=60), ("other", 503, "1"))
+        self.assertEqual([answers.get(timeout=60) for _ in range(4)], 4 * [("busy", 200, 2000)])
         self.assertEqual(process.wait(60), EXIT_OK)
 
     def test_a_budget_too_small_for_a_model_is_told_at_the_start(self):

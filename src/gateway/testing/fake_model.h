@@ -141,6 +141,11 @@ class FakeService : public service::InferenceService {
 
   std::vector<service::ModelInfo> Models() const override { return {info_}; }
   service::Residence residence() const override { return residence_; }
+  void NoteUse(std::optional<std::chrono::milliseconds> keep_alive) override {
+    uses_.push_back(keep_alive);
+  }
+  // Of NoteUse. Read while no request is in work.
+  const std::vector<std::optional<std::chrono::milliseconds>>& uses() const { return uses_; }
 
   static service::InferenceOutput Compute(const service::InferenceRequest& request,
                                           int64_t num_labels = 1) {
@@ -196,6 +201,7 @@ class FakeService : public service::InferenceService {
 
   service::ModelInfo info_;
   Intercept intercept_;
+  std::vector<std::optional<std::chrono::milliseconds>> uses_;
   service::Residence residence_;
 };
 
