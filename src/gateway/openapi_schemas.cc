@@ -70,7 +70,7 @@ constexpr char kSchemas[] = R"json({
 "OllamaOptions": {"type": ["object", "null"], "properties": {
   "num_ctx": {"type": ["integer", "null"], "minimum": 1, "description": "A limit below the model's, special tokens included"}}},
 "KeepAlive": {"type": ["number", "string", "null"],
-  "description": "How long the model stays loaded when no more requests come: seconds, or a duration like 5m; negative: for ever"},
+  "description": "How long the model stays loaded when no more requests come: seconds, or a duration like 5m; negative: for ever. Checked, but without effect behind a gateway, whose servers keep their models"},
 "OllamaEmbedRequest": {"type": "object", "required": ["input"], "properties": {
   "model": {"type": ["string", "null"]},
   "input": {"$ref": "#/components/schemas/Input"},

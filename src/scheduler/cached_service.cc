@@ -157,10 +157,12 @@ void CachedService::State::OpenFile(const std::string& identity, uint64_t genera
   options.identity = identity;
   options.max_bytes = options_.cache_file_bytes;
   options.tell = options_.tell;
-  auto file = ResultFile::Open(std::move(options), [this](SequenceKey key, StoredOutput output) {
+  // Perhaps only when the file is free, and then with another identity's cache in place.
+  const auto take = [this, generation](const SequenceKey& key, StoredOutput output) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    cache_.Put(key, std::move(output));
-  });
+    if (generation == generation_) cache_.Put(key, std::move(output));
+  };
+  auto file = ResultFile::Open(std::move(options), take);
   if (!file.ok()) options_.tell(file.status().message());
   const std::lock_guard<std::mutex> lock(mutex_);
   if (generation != generation_ || service_ == nullptr) return;
@@ -419,9 +421,10 @@ std::vector<service::MetricSample> CachedService::State::Metrics() const {
   if (file_ != nullptr) {
     for (service::MetricSample& of_file : file_->Metrics()) samples.push_back(std::move(of_file));
   } else if (file_failed_) {
-    samples.push_back(sample("pergola_cache_file_writable",
-                             "0: opening or writing failed and was given up.", MetricKind::kGauge,
-                             0));
+    samples.push_back(
+        sample("pergola_cache_file_writable",
+               "0: opening or writing failed and was given up, or the file is locked.",
+               MetricKind::kGauge, 0));
   }
   return samples;
 }

@@ -5,10 +5,13 @@
 //   cached->SetIdentity(info.rows_identity);   // from now on it keeps what it sees
 //   cached->Submit(std::move(request), ...);
 //
-// For whoever does not compute itself: the scheduler has both within. What a request lacks goes on
-// as one request. A sequence that somebody else has asked for already is waited for: unless that
-// request goes behind (bulk before online), and if it fails for reasons of its own (cancelled,
-// expired, refused) the sequence is asked for again. What nobody waits for any more is cancelled.
+// For whoever does not compute itself: the scheduler has both within, and its single flight is
+// another job. There work still lies in the queue, so joining it can change its priority and its
+// end; here a request has left for another process, and the most that joining can do is wait, or
+// ask again. What a request lacks goes on as one request. A sequence that somebody else has asked
+// for already is waited for: unless that request goes behind (bulk before online), and if it fails
+// for reasons of its own (cancelled, expired, refused) the sequence is asked for again. What nobody
+// waits for any more is cancelled.
 #pragma once
 
 #include <cstddef>

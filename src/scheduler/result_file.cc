@@ -32,23 +32,50 @@ int64_t WaitingBytes(const SequenceKey& key, const service::SequenceOutput& outp
 
 ResultFile::ResultFile(ResultFileOptions options) : options_(std::move(options)) {}
 
-Result<std::unique_ptr<ResultFile>> ResultFile::Open(ResultFileOptions options,
-                                                     const TakeStored& take) {
+Result<std::unique_ptr<ResultFile>> ResultFile::Open(ResultFileOptions options, TakeStored take) {
   if (!options.write) options.write = ::write;
   std::unique_ptr<ResultFile> file(new ResultFile(std::move(options)));
-  const std::string& path = file->options_.path;
-  // A lock of its own file: the results' file changes when it is compacted.
-  const std::string lock = path + ".lock";
-  file->lock_fd_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (file->lock_fd_ < 0) return FileError("open", lock);
-  if (::flock(file->lock_fd_, LOCK_EX | LOCK_NB) != 0) {
-    return FailedPreconditionError("'" + path + "' is in use by another process");
+  Status status = file->TakeLock();
+  file->locked_out_ = status.code() == StatusCode::kUnavailable;
+  if (status.ok()) status = file->Load(take);
+  if (!status.ok() && !file->locked_out_) return status;
+  if (file->locked_out_) {
+    file->options_.tell(status.message() + ": nothing is read or kept until it is free");
   }
-  file->fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (file->fd_ < 0) return FileError("open", path);
-  PERGOLA_RETURN_IF_ERROR(file->Load(take));
-  file->thread_ = std::thread([self = file.get()] { self->WriteLoop(); });
+  file->thread_ = std::thread([self = file.get(), take = std::move(take)] {
+    if (self->AwaitLock(take)) self->WriteLoop();
+  });
   return file;
+}
+
+Status ResultFile::TakeLock() {
+  // A lock of its own file: the results' file changes when it is compacted.
+  const std::string lock = options_.path + ".lock";
+  if (lock_fd_ < 0) lock_fd_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock_fd_ < 0) return FileError("open", lock);
+  if (::flock(lock_fd_, LOCK_EX | LOCK_NB) == 0) return OkStatus();
+  if (errno != EWOULDBLOCK) return FileError("lock", lock);
+  return UnavailableError("'" + options_.path + "' is in use by another process");
+}
+
+bool ResultFile::AwaitLock(const TakeStored& take) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (locked_out_) {
+    if (changed_.wait_for(lock, options_.retry, [this] { return stopping_; })) return false;
+    lock.unlock();
+    Status status = TakeLock();
+    const bool locked_out = status.code() == StatusCode::kUnavailable;
+    if (status.ok()) status = Load(take);
+    lock.lock();
+    if (locked_out) continue;
+    locked_out_ = false;
+    failed_ = failed_ || !status.ok();
+    lock.unlock();
+    options_.tell(status.ok() ? "'" + options_.path + "' is free and taken over"
+                              : status.message() + ": nothing is kept");
+    lock.lock();
+  }
+  return true;
 }
 
 ResultFile::~ResultFile() {
@@ -64,23 +91,31 @@ ResultFile::~ResultFile() {
   if (lock_fd_ >= 0) ::close(lock_fd_);
 }
 
+Status ResultFile::ReadWhole(const TakeStored& take, size_t* whole) {
+  PERGOLA_ASSIGN_OR_RETURN(const MappedFile mapped, MappedFile::Open(options_.path));
+  if (!MayBeResults(mapped.bytes())) {
+    return FailedPreconditionError("'" + options_.path +
+                                   "' is no file of results: it is left as it is");
+  }
+  mapped.Advise(AccessPattern::kSequential);
+  uint64_t loaded = 0;
+  *whole = ReadRecords(mapped.bytes(), options_.identity, [&](StoredRecord record) {
+    checksums_.insert(record.checksum);
+    ++loaded;
+    take(std::move(record.key), std::move(record.output));
+  });
+  const std::lock_guard<std::mutex> lock(mutex_);
+  loaded_ = loaded;
+  return OkStatus();
+}
+
 Status ResultFile::Load(const TakeStored& take) {
+  fd_ = ::open(options_.path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (fd_ < 0) return FileError("open", options_.path);
   const off_t size = ::lseek(fd_, 0, SEEK_END);
   if (size < 0) return FileError("read", options_.path);
   size_t whole = 0;
-  if (size > 0) {
-    PERGOLA_ASSIGN_OR_RETURN(const MappedFile mapped, MappedFile::Open(options_.path));
-    if (!MayBeResults(mapped.bytes())) {
-      return FailedPreconditionError("'" + options_.path +
-                                     "' is no file of results: it is left as it is");
-    }
-    mapped.Advise(AccessPattern::kSequential);
-    whole = ReadRecords(mapped.bytes(), options_.identity, [&](StoredRecord record) {
-      checksums_.insert(record.checksum);
-      ++loaded_;
-      take(std::move(record.key), std::move(record.output));
-    });
-  }
+  if (size > 0) PERGOLA_RETURN_IF_ERROR(ReadWhole(take, &whole));
   if (static_cast<off_t>(whole) < size) {
     options_.tell(whole == 0
                       ? "'" + options_.path + "' is of another model or numeric class: begun anew"
@@ -88,14 +123,16 @@ Status ResultFile::Load(const TakeStored& take) {
                             " bytes behind the last whole record are cut off");
     if (::ftruncate(fd_, static_cast<off_t>(whole)) != 0) return FileError("cut", options_.path);
   }
-  file_bytes_ = static_cast<int64_t>(whole);
-  if (whole > 0) return OkStatus();
-  const std::string header = HeaderBytes(options_.identity);
-  if (WriteWhole(fd_, header)) {
-    file_bytes_ = static_cast<int64_t>(header.size());
-  } else {
-    GiveUp(Reason());
+  if (whole == 0) {
+    const std::string header = HeaderBytes(options_.identity);
+    if (!WriteWhole(fd_, header)) {
+      GiveUp(Reason());
+      return OkStatus();
+    }
+    whole = header.size();
   }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  file_bytes_ = static_cast<int64_t>(whole);
   return OkStatus();
 }
 
@@ -103,7 +140,7 @@ void ResultFile::Append(const SequenceKey& key, StoredOutput output) {
   const int64_t bytes = WaitingBytes(key, *output);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (failed_ || waiting_bytes_ + bytes > options_.max_waiting_bytes) {
+    if (failed_ || locked_out_ || waiting_bytes_ + bytes > options_.max_waiting_bytes) {
       ++dropped_;
       return;
     }
@@ -238,8 +275,12 @@ std::vector<service::MetricSample> ResultFile::Metrics() const {
   return {
       sample("pergola_cache_file_bytes", "Size of the file of results.", MetricKind::kGauge,
              file_bytes_),
-      sample("pergola_cache_file_writable", "0: opening or writing failed and was given up.",
-             MetricKind::kGauge, failed_ ? 0 : 1),
+      sample("pergola_cache_file_writable",
+             "0: opening or writing failed and was given up, or the file is locked.",
+             MetricKind::kGauge, failed_ || locked_out_ ? 0 : 1),
+      sample("pergola_cache_file_locked",
+             "1: another process has the file; it is taken over when it is free.",
+             MetricKind::kGauge, locked_out_ ? 1 : 0),
       sample("pergola_cache_file_loaded_total", "Rows read from the file at the start.",
              MetricKind::kCounter, loaded_),
       sample("pergola_cache_file_written_total", "Rows written to the file.", MetricKind::kCounter,

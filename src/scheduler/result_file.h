@@ -11,10 +11,14 @@
 // Before the file outgrows its bound the newest records that fill half of it are copied to a new
 // file, which then takes its name. When writing fails (a full disk) that is told once, the file is
 // left as it was, and nothing more is written.
+//
+// While another process has the file (the one that this one is to follow, say) nothing is read or
+// kept; it is asked for again every so often, and taken over as soon as it is free.
 #pragma once
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -42,7 +46,10 @@ struct ResultFileOptions {
   int64_t max_bytes = int64_t{1} << 30;
   // Records that wait to be written, in bytes; beyond it they are dropped and counted.
   int64_t max_waiting_bytes = int64_t{32} << 20;
-  // Told what a log should hold: a file begun anew, a tail cut, writing given up. On any thread.
+  // From one attempt to the next to take a file over that another process has.
+  std::chrono::milliseconds retry{5000};
+  // Told what a log should hold: a file begun anew, a tail cut, writing given up, a file of another
+  // process, and that it is so no more. On any thread.
   std::function<void(const std::string&)> tell = [](const std::string&) {};
   // As write(2); tests let it fail.
   std::function<ssize_t(int fd, const void* data, size_t size)> write;
@@ -51,10 +58,10 @@ struct ResultFileOptions {
 // Thread-safe.
 class ResultFile {
  public:
-  // Reads what is there. FAILED_PRECONDITION: another process has the file. INTERNAL: it cannot be
-  // opened, read or begun, with the system's reason.
-  static Result<std::unique_ptr<ResultFile>> Open(ResultFileOptions options,
-                                                  const TakeStored& take);
+  // Reads what is there. If another process has the file that happens later, on another thread:
+  // `take` must be callable as long as this lives. FAILED_PRECONDITION: it is a file of something
+  // else. INTERNAL: it cannot be opened, read or begun, with the system's reason.
+  static Result<std::unique_ptr<ResultFile>> Open(ResultFileOptions options, TakeStored take);
   // Writes what waits.
   ~ResultFile();
   ResultFile(const ResultFile&) = delete;
@@ -74,7 +81,13 @@ class ResultFile {
   };
 
   explicit ResultFile(ResultFileOptions options);
+  // UNAVAILABLE: another process has it.
+  Status TakeLock();
+  // With the lock: opens and reads the file.
   Status Load(const TakeStored& take);
+  Status ReadWhole(const TakeStored& take, size_t* whole);
+  // Until the file is taken over or cannot be; false: this ends before.
+  bool AwaitLock(const TakeStored& take);
   void WriteLoop();
   // The rest is the writing thread's, without the mutex.
   void Write(const Waiting& waiting);
@@ -96,6 +109,7 @@ class ResultFile {
   bool writing_ = false;
   bool stopping_ = false;
   bool failed_ = false;
+  bool locked_out_ = false;  // another process has the file
   int64_t file_bytes_ = 0;
   uint64_t loaded_ = 0;
   uint64_t written_ = 0;

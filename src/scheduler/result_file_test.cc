@@ -7,9 +7,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/testing/temp_folder.h"
 
@@ -237,10 +243,73 @@ TEST_F(ResultFileTest, WhatCannotBeWrittenInTimeIsDropped) {
   EXPECT_EQ(Metric(*file, "pergola_cache_file_dropped_total"), 5);
 }
 
-TEST_F(ResultFileTest, OneProcessAtATime) {
-  const auto file = Open(Options());
-  const auto second = ResultFile::Open(Options(), [](const SequenceKey&, const StoredOutput&) {});
-  EXPECT_EQ(second.status().code(), StatusCode::kFailedPrecondition);
+// Waits for a file that another process has.
+class LockedResultFileTest : public ResultFileTest {
+ protected:
+  // Returns at once; told() when it has told as many lines.
+  std::unique_ptr<ResultFile> OpenLocked(std::chrono::milliseconds retry) {
+    ResultFileOptions options = Options();
+    options.retry = retry;
+    options.tell = [this](const std::string& line) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      lines_.push_back(line);
+      changed_.notify_all();
+    };
+    auto file = Open(std::move(options));
+    EXPECT_EQ(Metric(*file, "pergola_cache_file_locked"), 1);
+    EXPECT_EQ(Metric(*file, "pergola_cache_file_writable"), 0);
+    return file;
+  }
+  std::vector<std::string> told(size_t count) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [&] { return lines_.size() >= count; });
+    return lines_;
+  }
+
+ private:
+  std::mutex mutex_;  // guards the next
+  std::vector<std::string> lines_;
+  std::condition_variable changed_;
+};
+
+TEST_F(LockedResultFileTest, IsTakenOverWhenTheOtherEnds) {
+  auto first = Open(Options());
+  Append(*first, 0, 3);
+  const auto second = OpenLocked(std::chrono::milliseconds(1));
+  Append(*second, 7, 9);
+  EXPECT_TRUE(loaded_.empty());
+  EXPECT_EQ(Metric(*second, "pergola_cache_file_dropped_total"), 2);
+  Append(*first, 3, 4);
+  first = nullptr;
+  EXPECT_EQ(told(2), (std::vector<std::string>{
+                         "'" + path_ + "' is in use by another process: nothing is read or kept " +
+                             "until it is free",
+                         "'" + path_ + "' is free and taken over"}));
+  EXPECT_EQ(loaded_, (std::vector<int32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(Metric(*second, "pergola_cache_file_locked"), 0);
+  EXPECT_EQ(Metric(*second, "pergola_cache_file_writable"), 1);
+  EXPECT_EQ(Metric(*second, "pergola_cache_file_loaded_total"), 4);
+  Append(*second, 3, 6);
+  EXPECT_EQ(Metric(*second, "pergola_cache_file_written_total"), 2);
+}
+
+TEST_F(LockedResultFileTest, IsWaitedForNoLongerThanItIsWanted) {
+  const auto first = Open(Options());
+  OpenLocked(std::chrono::hours(1)).reset();
+  EXPECT_EQ(told(1).size(), 1u);
+}
+
+TEST_F(LockedResultFileTest, ThatTurnsOutForeignIsLeftAsItIs) {
+  auto first = Open(Options());
+  const auto second = OpenLocked(std::chrono::milliseconds(1));
+  std::filesystem::remove(path_);
+  std::ofstream(path_) << "somebody's diary";
+  first = nullptr;
+  EXPECT_NE(told(2)[1].find("is no file of results"), std::string::npos);
+  Append(*second, 0, 1);
+  EXPECT_EQ(Metric(*second, "pergola_cache_file_writable"), 0);
+  EXPECT_EQ(Metric(*second, "pergola_cache_file_locked"), 0);
+  EXPECT_EQ(std::filesystem::file_size(path_), std::string("somebody's diary").size());
 }
 
 TEST_F(ResultFileTest, AFolderOrAPathBelowAFileIsAnError) {

@@ -12,7 +12,11 @@
 // sequences delays another's single one by at most a step and its own.
 //
 // Equal sequences that wait or run at the same time are computed once (single flight), and
-// finished rows are kept in a cache. Neither changes a bit of any answer.
+// finished rows are kept in a cache. Neither changes a bit of any answer. CachedService, before
+// services that this process does not compute for, has a single flight of its own: here a request
+// joins work of the queue, may move it up, and keeps it alive when the first has gone or failed;
+// there it joins what has already left with another's priority and deadline. Key and cache are the
+// same (result_cache.h).
 #pragma once
 
 #include <array>
