@@ -147,8 +147,9 @@ function(pergola_isa_flags target)
     elseif(isa STREQUAL "avx512_vnni")
       set(flags -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni)
     elseif(isa STREQUAL "avx512_bf16")
+      # The last for functions that are called only where it is there (kernel_table.h).
       set(flags -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni
-                -mavx512bf16)
+                -mavx512bf16 -mvpclmulqdq)
     elseif(isa STREQUAL "neon_dotprod")
       set(flags -march=armv8.2-a+dotprod)
     elseif(isa STREQUAL "neon_i8mm")

@@ -67,6 +67,7 @@ std::vector<Feature> Detect() {
       {"avx512vl", zmm && bit(leaf7.ebx, 31)},
       {"avx512vnni", zmm && bit(leaf7.ecx, 11)},
       {"avx512bf16", zmm && bit(leaf7_1.eax, 5)},
+      {"vpclmulqdq", ymm && bit(leaf7.ecx, 10)},
   };
 }
 

@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include "core/finite.h"
 #include "gateway/json_writer.h"
 #include "service/part_mean.h"
 
@@ -390,7 +391,7 @@ Status TakeRows(service::InferenceOutput output, EmbedAnswer* answer) {
         rows.values.size() != static_cast<size_t>(rows.rows * rows.width)) {
       return InternalError("the engine answered rows of the wrong size");
     }
-    if (!service::AllFinite(rows.values)) {
+    if (!AllFinite(rows.values)) {
       return InternalError("the engine computed a number that is not finite");
     }
   }

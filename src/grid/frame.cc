@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/finite.h"
 #include "kernels/checksum.h"
-#include "service/embedding_format.h"
 
 namespace pergola::grid {
 namespace {
@@ -97,8 +97,9 @@ bool IsKind(uint8_t kind) {
   return (kind >= 1 && kind <= 7) || kind == static_cast<uint8_t>(FrameKind::kError);
 }
 
-// Fills the header in front of a payload that already lies behind it.
-void SealFrame(FrameHeader header, size_t begin, std::string* out) {
+// Fills the header in front of a payload that already lies behind it, all but the payload's
+// checksum, which it has.
+void PutHeader(const FrameHeader& header, size_t begin, std::string* out) {
   auto* bytes = reinterpret_cast<std::byte*>(out->data() + begin);
   const size_t payload = out->size() - begin - kFrameHeaderBytes;
   Put(kMagic, 0, bytes);
@@ -114,8 +115,14 @@ void SealFrame(FrameHeader header, size_t begin, std::string* out) {
   Put(header.width, 40, bytes);
   Put(header.time, 44, bytes);
   Put(static_cast<uint64_t>(payload), 48, bytes);
-  Put(kernels::Crc32c({bytes + kFrameHeaderBytes, payload}), 56, bytes);
+  Put(header.payload_crc, 56, bytes);
   Put(kernels::Crc32c({bytes, 60}), 60, bytes);
+}
+
+void SealFrame(FrameHeader header, size_t begin, std::string* out) {
+  const std::span<const char> payload = std::span(*out).subspan(begin + kFrameHeaderBytes);
+  header.payload_crc = kernels::Crc32c(std::as_bytes(payload));
+  PutHeader(header, begin, out);
 }
 
 }  // namespace
@@ -165,7 +172,7 @@ Status AppendRowsFrame(FrameHeader header, ConstF32Matrix rows, std::string* out
   out->resize(begin + kFrameHeaderBytes + row_bytes * header.rows);
   auto* at = reinterpret_cast<std::byte*>(out->data() + begin + kFrameHeaderBytes);
   for (int64_t row = 0; row < rows.rows; ++row, at += row_bytes) {
-    Status status = service::AllFinite({rows.row(row), static_cast<size_t>(rows.cols)})
+    Status status = AllFinite({rows.row(row), static_cast<size_t>(rows.cols)})
                         ? EncodeRow(header.type, rows.row(row), rows.cols, at)
                         : NotFinite("is not finite");
     if (!status.ok()) {
@@ -177,21 +184,16 @@ Status AppendRowsFrame(FrameHeader header, ConstF32Matrix rows, std::string* out
   return OkStatus();
 }
 
-Status AppendFilledFrame(FrameHeader header, int64_t rows, int64_t width,
-                         const std::function<Status(F32Matrix, FrameHeader&)>& fill,
-                         std::string* out) {
+Status FillFrame(FrameHeader header, int64_t rows, int64_t width,
+                 const std::function<Status(F32Matrix, FrameHeader&)>& fill, std::string* out) {
   header.type = PayloadType::kF32;
   header.rows = static_cast<uint32_t>(rows);
   header.width = static_cast<uint32_t>(width);
-  const size_t begin = out->size();
-  out->resize(begin + kFrameHeaderBytes + RowsBytes(header.type, header.rows, header.width));
-  // Aligned: headers and rows are whole numbers of floats, and so is what stands before.
-  auto* values = reinterpret_cast<float*>(out->data() + begin + kFrameHeaderBytes);
-  if (Status status = fill(F32Matrix(values, rows, width), header); !status.ok()) {
-    out->resize(begin);
-    return status;
-  }
-  SealFrame(header, begin, out);
+  out->resize(kFrameHeaderBytes + RowsBytes(header.type, header.rows, header.width));
+  // Aligned: a header is a whole number of floats.
+  auto* values = reinterpret_cast<float*>(out->data() + kFrameHeaderBytes);
+  PERGOLA_RETURN_IF_ERROR(fill(F32Matrix(values, rows, width), header));
+  PutHeader(header, 0, out);
   return OkStatus();
 }
 
@@ -257,7 +259,7 @@ Status DecodeRows(const FrameHeader& header, std::span<const std::byte> payload,
   for (int64_t row = 0; row < rows.rows; ++row) {
     DecodeRow(header.type, payload.data() + static_cast<uint64_t>(row) * row_bytes, rows.cols,
               rows.row(row));
-    if (!service::AllFinite({rows.row(row), static_cast<size_t>(rows.cols)}))
+    if (!AllFinite({rows.row(row), static_cast<size_t>(rows.cols)}))
       return NotFinite("is not finite");
   }
   return OkStatus();

@@ -70,11 +70,11 @@ void AppendBytesFrame(FrameHeader header, std::string_view payload, std::string*
 // that the type cannot carry; `out` is then as before.
 Status AppendRowsFrame(FrameHeader header, ConstF32Matrix rows, std::string* out);
 
-// The same of f32 rows that `fill` writes where they are sent from, all of them and all finite: its
-// promise. It may set the header's time. Its error is returned; `out` is then as before.
-Status AppendFilledFrame(FrameHeader header, int64_t rows, int64_t width,
-                         const std::function<Status(F32Matrix, FrameHeader&)>& fill,
-                         std::string* out);
+// Makes `out` a frame of f32 rows that `fill` writes where they are sent from, all of them and all
+// finite, with the payload_crc of these rows, and a time if it likes: its promise. Its error is
+// returned. What `out` held counts for nothing, but where that was as long no memory is cleared.
+Status FillFrame(FrameHeader header, int64_t rows, int64_t width,
+                 const std::function<Status(F32Matrix, FrameHeader&)>& fill, std::string* out);
 
 // INVALID_ARGUMENT or DATA_LOSS naming the field that is wrong; `bytes` has kFrameHeaderBytes.
 Result<FrameHeader> ParseFrameHeader(std::span<const std::byte> bytes);

@@ -190,7 +190,6 @@ void FrameServer::Impl::Serve(Session& session) {
       status = connection.SetTimeout(kStallLimit);
       if (!status.ok()) break;
     }
-    answer.clear();
     const Status handled = handler(request, payload, &answer);
     status = connection.Send(handled.ok() ? answer : ErrorFrame(request, handled));
   }

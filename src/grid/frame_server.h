@@ -17,8 +17,9 @@
 
 namespace pergola::grid {
 
-// Appends the answer's frame to `answer` (identity and request id are the request's, set by the
-// handler), or says why not: the peer then gets an error frame. Thread-safe; may block.
+// Makes `answer` the answer's frame (identity and request id are the request's, set by the
+// handler), or says why not: the peer then gets an error frame. `answer` may hold that of the
+// connection's last request, whose memory serves again. Thread-safe; may block.
 using FrameHandler = std::function<Status(const FrameHeader& request,
                                           std::span<const std::byte> payload, std::string* answer)>;
 

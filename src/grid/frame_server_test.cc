@@ -32,6 +32,7 @@ struct Gate {
       open.wait(false);
       FrameHeader header = request;
       header.answer = true;
+      answer->clear();
       AppendBytesFrame(header, "done", answer);
       return OkStatus();
     };
@@ -84,6 +85,7 @@ FrameHandler Echo() {
   return [](const FrameHeader& request, std::span<const std::byte>, std::string* answer) {
     FrameHeader header = request;
     header.answer = true;
+    answer->clear();
     AppendBytesFrame(header, "done", answer);
     return OkStatus();
   };
@@ -167,6 +169,7 @@ struct Keyed {
           ++answered;
           FrameHeader header = request;
           header.answer = true;
+          answer->clear();
           AppendBytesFrame(header, "done", answer);
           return OkStatus();
         });

@@ -6,6 +6,8 @@
 #include <limits>
 #include <random>
 
+#include "kernels/checksum.h"
+
 namespace pergola::grid {
 namespace {
 
@@ -33,19 +35,21 @@ FrameHeader SampleHeader(PayloadType type) {
 TEST(FrameTest, RowsWrittenInPlaceMakeTheSameFrame) {
   const std::vector<float> rows = {1, -2, 3.5f, 4, 5, 6};
   const FrameHeader header = SampleHeader(PayloadType::kF32);
-  std::string copied = "before", in_place = "before";
+  std::string copied;
   ASSERT_TRUE(AppendRowsFrame(header, {rows.data(), 2, 3}, &copied).ok());
-  const auto fill = [&](F32Matrix target, FrameHeader&) {
+  const auto fill = [&](F32Matrix target, FrameHeader& own) {
     EXPECT_EQ(target.rows, 2);
     EXPECT_EQ(target.cols, 3);
     std::copy(rows.begin(), rows.end(), target.data);
+    own.payload_crc = kernels::Crc32c(std::as_bytes(std::span(rows)));
     return OkStatus();
   };
-  ASSERT_TRUE(AppendFilledFrame(header, 2, 3, fill, &in_place).ok());
-  EXPECT_EQ(in_place, copied);
+  for (std::string in_place : {std::string(), std::string(7, 'x'), std::string(1000, 'x')}) {
+    ASSERT_TRUE(FillFrame(header, 2, 3, fill, &in_place).ok());
+    EXPECT_EQ(in_place, copied);
+  }
   const auto refuse = [](F32Matrix, FrameHeader&) { return InternalError("no rows"); };
-  EXPECT_EQ(AppendFilledFrame(header, 2, 3, refuse, &in_place).message(), "no rows");
-  EXPECT_EQ(in_place, copied);
+  EXPECT_EQ(FillFrame(header, 2, 3, refuse, &copied).message(), "no rows");
 }
 
 TEST(FrameTest, RowsComeBackAsTheTypeCarriesThem) {

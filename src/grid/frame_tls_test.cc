@@ -27,6 +27,7 @@ std::unique_ptr<FrameServer> Serve(const std::shared_ptr<const FrameTls>& tls) {
                                          std::span<const std::byte> payload, std::string* answer) {
     FrameHeader header = request;
     header.answer = true;
+    answer->clear();
     AppendBytesFrame(header, {reinterpret_cast<const char*>(payload.data()), payload.size()},
                      answer);
     return OkStatus();

@@ -63,6 +63,7 @@ class HangingMember {
     FrameHeader header = request;
     header.answer = true;
     if (request.kind == FrameKind::kStats) {
+      answer->clear();
       AppendBytesFrame(header, FactsJson(facts_), answer);
       return OkStatus();
     }

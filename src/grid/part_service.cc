@@ -5,12 +5,12 @@
 #include <cstring>
 #include <utility>
 
+#include "core/finite.h"
 #include "core/json_text.h"
 #include "engine/slicer.h"
 #include "engine/token_choice.h"
 #include "kernels/row_decoder.h"
 #include "models/decoder_names.h"
-#include "service/embedding_format.h"
 
 namespace pergola::grid {
 namespace {
@@ -114,6 +114,7 @@ Status PartService::Handle(const FrameHeader& request, std::span<const std::byte
   header.answer = true;
   header.identity = identity_;
   if (request.answer) return InvalidArgumentError("an answer came as a request");
+  if (request.kind != FrameKind::kEmbed) answer->clear();  // rows are written over what it holds
   if (request.kind == FrameKind::kStats) {
     header.type = PayloadType::kBytes;
     header.rows = header.width = 0;
@@ -154,11 +155,10 @@ Status PartService::Embed(const FrameHeader& request, std::span<const std::byte>
   }
   std::vector<int32_t> ids(count);
   std::memcpy(ids.data(), payload.data(), payload.size());
-  return AppendFilledFrame(
+  return FillFrame(
       header, static_cast<int64_t>(count), width,
       [&](F32Matrix rows, FrameHeader& own) {
-        PERGOLA_RETURN_IF_ERROR(
-            EmbedRows({}, ids, std::span(rows.data, static_cast<size_t>(rows.rows * rows.cols))));
+        PERGOLA_RETURN_IF_ERROR(WriteRows(ids, rows.data, &own.payload_crc));
         own.time = MicrosecondsSince(start);
         return OkStatus();
       },
@@ -168,25 +168,24 @@ Status PartService::Embed(const FrameHeader& request, std::span<const std::byte>
 Status PartService::EmbedRows(const service::SplitCall& call, std::span<const int32_t> ids,
                               std::span<float> rows) {
   PERGOLA_RETURN_IF_ERROR(call.Check());
+  uint32_t crc;
+  return WriteRows(ids, rows.data(), &crc);
+}
+
+// `crc` becomes the checksum of the rows.
+Status PartService::WriteRows(std::span<const int32_t> ids, float* rows, uint32_t* crc) {
   if (table_.data == nullptr) return FailedPreconditionError("this part holds no embedding table");
-  const int64_t width = table_.cols();
-  for (size_t index = 0; index < ids.size(); ++index) {
-    if (ids[index] < 0 || ids[index] >= table_.rows()) {
-      return InvalidArgumentError("token id " + std::to_string(ids[index]) +
+  for (const int32_t id : ids) {
+    if (id < 0 || id >= table_.rows()) {
+      return InvalidArgumentError("token id " + std::to_string(id) +
                                   " is outside the vocabulary of " + std::to_string(table_.rows()));
     }
-    const size_t ahead = index + kernels::kRowsAhead;
-    if (ahead < ids.size() && ids[ahead] >= 0 && ids[ahead] < table_.rows()) {
-      kernels::PrefetchRow(table_, ids[ahead]);
-    }
-    float* row = rows.data() + index * static_cast<size_t>(width);
-    kernels::DecodeRow(table_, ids[index], facts_.embed_scale, row);
-    if (!service::AllFinite({row, static_cast<size_t>(width)})) {
-      return InternalError("the row of token id " + std::to_string(ids[index]) +
-                           " of the embedding table is not finite");
-    }
   }
-  return OkStatus();
+  *crc = 0;
+  const size_t good = kernels::DecodeRows(table_, ids, facts_.embed_scale, rows, crc);
+  if (good == ids.size()) return OkStatus();
+  return InternalError("the row of token id " + std::to_string(ids[good]) +
+                       " of the embedding table is not finite");
 }
 
 Status PartService::ComputeLogits(const service::SplitCall& call, std::span<const float> residuals,
@@ -198,7 +197,7 @@ Status PartService::ComputeLogits(const service::SplitCall& call, std::span<cons
   Job job{kProjection, ConstF32Matrix(residuals.data(), rows, facts_.hidden_size),
           F32Matrix(logits.data(), rows, facts_.vocab_size)};
   RunJob(job);
-  if (!service::AllFinite(logits)) return InternalError("logits of the projection are not finite");
+  if (!AllFinite(logits)) return InternalError("logits of the projection are not finite");
   return OkStatus();
 }
 

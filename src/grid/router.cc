@@ -60,6 +60,7 @@ class Lease {
 
 Status Router::Handle(const FrameHeader& request, std::span<const std::byte> payload,
                       std::string* answer, const service::SplitCall& call) {
+  answer->clear();
   if (request.answer) return InvalidArgumentError("an answer came as a request");
   if (request.kind == FrameKind::kStats) return Stats(request, answer);
   const std::shared_ptr<const service::GridMemberFacts> model = topology_.model();
@@ -79,12 +80,11 @@ Status Router::Handle(const FrameHeader& request, std::span<const std::byte> pay
     size_t others = 0;
     const MemberPtr member = topology_.Pick(request.kind, request.argument, tried, &others);
     if (member == nullptr) break;
-    const size_t before = answer->size();
     const SteadyTime start = std::chrono::steady_clock::now();
     const CallLimit limit = TryLimit(end, others, call);
     const Status status = Forward(request, payload, *member, limit, answer);
     if (status.code() == StatusCode::kCancelled && cancelled_) {
-      answer->resize(before);
+      answer->clear();
       return UnavailableError("the router is stopping");  // a client that waits asks the next one
     }
     if (status.ok()) member->shunned_until = SteadyTime::min();
@@ -93,7 +93,7 @@ Status Router::Handle(const FrameHeader& request, std::span<const std::byte> pay
       ++member->failures;
       member->shunned_until = std::chrono::steady_clock::now() + options_.shun;
     }
-    answer->resize(before);
+    answer->clear();
     failed += "; " + status.message();
     tried.push_back(member);
   }

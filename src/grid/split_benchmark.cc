@@ -64,35 +64,39 @@ std::vector<int32_t> RandomIds(int64_t count) {
   return ids;
 }
 
-// The work of an embed handler: rows of ids, decoded and scaled, behind the head of an answer.
+// The work of an embed handler: a frame of rows of ids, decoded and scaled, over the last answer.
 void BM_EmbedRows(benchmark::State& state) {
   const TensorView& table = Table();
   const int64_t count = state.range(0);
-  std::vector<float> expected(kWidth);
   std::string answer;
   const auto answer_with = [&](std::span<const int32_t> ids) {
-    const uint32_t sizes[2] = {static_cast<uint32_t>(count), static_cast<uint32_t>(kWidth)};
-    answer = std::string(sizeof sizes + ids.size() * kWidth * sizeof(float), '\0');
-    std::memcpy(answer.data(), sizes, sizeof sizes);
-    auto* const rows = reinterpret_cast<float*>(answer.data() + sizeof sizes);
-    for (size_t i = 0; i < ids.size(); ++i) {
-      const size_t ahead = i + kernels::kRowsAhead;
-      if (ahead < ids.size()) kernels::PrefetchRow(table, ids[ahead]);
-      kernels::DecodeRow(table, ids[i], 50.5f, rows + i * kWidth);
-    }
+    const auto fill = [&](F32Matrix rows, FrameHeader& header) {
+      header.payload_crc = 0;
+      const size_t good = kernels::DecodeRows(table, ids, 50.5f, rows.data, &header.payload_crc);
+      return good == ids.size() ? OkStatus() : InternalError("not finite");
+    };
+    return FillFrame({.kind = FrameKind::kEmbed, .answer = true}, count, kWidth, fill, &answer);
   };
   const std::vector<int32_t> ids = RandomIds(count * 64);
-  answer_with(std::span(ids).first(static_cast<size_t>(count)));
-  kernels::DequantiseRow(table.dtype, table.row(ids.front()), kWidth, expected.data());
-  for (float& value : expected) value *= 50.5f;
-  if (std::memcmp(answer.data() + 8, expected.data(), kWidth * sizeof(float)) != 0) {
-    return state.SkipWithError("wrong row");
+  const auto first = std::span(ids).first(static_cast<size_t>(count));
+  std::vector<float> expected(first.size() * kWidth);
+  for (size_t i = 0; i < first.size(); ++i) {
+    kernels::DequantiseRow(table.dtype, table.row(first[i]), kWidth, &expected[i * kWidth]);
   }
-  size_t turn = 0;  // other rows each time, so that they come from memory
+  for (float& value : expected) value *= 50.5f;
+  std::string wanted;
+  const ConstF32Matrix rows(expected.data(), count, kWidth);
+  const FrameHeader header{.kind = FrameKind::kEmbed, .answer = true, .type = PayloadType::kF32};
+  if (!AppendRowsFrame(header, rows, &wanted).ok() || !answer_with(first).ok() ||
+      answer != wanted) {
+    return state.SkipWithError("wrong rows");
+  }
+  int64_t turn = 0;  // other rows each time, so that they come from memory
   for (auto _ : state) {
-    answer_with(
-        std::span(ids).subspan(turn % 64 * static_cast<size_t>(count), static_cast<size_t>(count)));
-    ++turn;
+    const int64_t begin = turn++ % 64 * count;
+    if (!answer_with(std::span(ids).subspan(static_cast<size_t>(begin), first.size())).ok()) {
+      return state.SkipWithError("not finite");
+    }
     benchmark::DoNotOptimize(answer.data());
   }
   state.SetBytesProcessed(state.iterations() * count * kWidth * 6);
@@ -220,6 +224,7 @@ void BM_Hop(benchmark::State& state) {
   const int64_t width = state.range(0);
   auto server = FrameServer::Start(
       {}, [](const FrameHeader& request, std::span<const std::byte> payload, std::string* answer) {
+        answer->clear();
         std::vector<float> values(size_t{request.rows} * request.width);
         const F32Matrix rows(values.data(), request.rows, request.width);
         PERGOLA_RETURN_IF_ERROR(DecodeRows(request, payload, rows));

@@ -43,12 +43,14 @@ uint32_t ByTables(uint32_t crc, std::span<const std::byte> bytes) {
 
 }  // namespace
 
-uint32_t Crc32c(std::span<const std::byte> bytes) {
-  constexpr uint32_t kStart = 0xFFFFFFFFu;
-  static const auto by_instruction = BestKernelTable().crc32c;
+uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t before) {
+  static const auto by_instruction = [] {
+    const cpu::KernelTable& table = BestKernelTable();
+    return HasFoldedChecksum(table) ? table.folded_crc32c : table.crc32c;
+  }();
   return ~(by_instruction != nullptr
-               ? by_instruction(kStart, bytes.data(), static_cast<int64_t>(bytes.size()))
-               : ByTables(kStart, bytes));
+               ? by_instruction(~before, bytes.data(), static_cast<int64_t>(bytes.size()))
+               : ByTables(~before, bytes));
 }
 
 }  // namespace pergola::kernels

@@ -2,7 +2,8 @@
 //
 //   const uint32_t sum = Crc32c(payload);
 //
-// By the CPU's instruction where it has one (some 20 GB/s), else by tables (1.5 GB/s).
+// By products of polynomials where the CPU has them for vectors (some 55 GB/s) or by its
+// instruction (25 GB/s), else by tables (1.5 GB/s).
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@
 
 namespace pergola::kernels {
 
-// Thread-safe; allocates nothing.
-uint32_t Crc32c(std::span<const std::byte> bytes);
+// `before` is that of the bytes in front of these. Thread-safe; allocates nothing.
+uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t before = 0);
 
 }  // namespace pergola::kernels

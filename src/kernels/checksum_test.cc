@@ -35,12 +35,21 @@ TEST(ChecksumTest, KnownValues) {
   EXPECT_EQ(Crc32c({}), 0u);
 }
 
-// Every set's instruction, and the tables' way on machines without.
+TEST(ChecksumTest, GoesOnFromWhatIsBefore) {
+  const std::string text(1000, 'x');
+  for (const size_t before : {0u, 1u, 300u, 1000u}) {
+    EXPECT_EQ(Crc32c(BytesOf(text.substr(before)), Crc32c(BytesOf(text.substr(0, before)))),
+              Crc32c(BytesOf(text)));
+  }
+}
+
+// Every set's instruction and products, and the tables' way on machines without.
 TEST(ChecksumTest, EveryLengthAndPlaceAsDefined) {
   testing::Random random(9);
   std::vector<std::byte> bytes(20000);
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.Bits());
-  for (const size_t count : {1u, 7u, 8u, 9u, 63u, 3071u, 3072u, 3073u, 6151u, 19000u}) {
+  for (const size_t count :
+       {1u, 7u, 8u, 9u, 63u, 511u, 512u, 777u, 3071u, 3072u, 3073u, 6151u, 19000u}) {
     for (const size_t begin : {0u, 1u, 5u}) {
       const auto part = std::span<const std::byte>(bytes).subspan(begin, count);
       const uint32_t expected = Definition(part);
@@ -48,6 +57,10 @@ TEST(ChecksumTest, EveryLengthAndPlaceAsDefined) {
       for (const KernelSet& set : ListKernelSets()) {
         if (!set.usable || set.table == nullptr || set.table->crc32c == nullptr) continue;
         EXPECT_EQ(~set.table->crc32c(0xFFFFFFFFu, part.data(), static_cast<int64_t>(count)),
+                  expected)
+            << set.name << ", " << count << " bytes from " << begin;
+        if (!HasFoldedChecksum(*set.table)) continue;
+        EXPECT_EQ(~set.table->folded_crc32c(0xFFFFFFFFu, part.data(), static_cast<int64_t>(count)),
                   expected)
             << set.name << ", " << count << " bytes from " << begin;
       }

@@ -1,6 +1,7 @@
 // Rows of an embedding table as f32, for whoever has no Ops of his own at hand.
 //
-//   DecodeRow(table, id, embed_scale, row);
+//   uint32_t crc = 0;
+//   const size_t good = DecodeRows(table, ids, embed_scale, rows, &crc);
 //
 // Widening is exact and scaling rounds once, so the bits are those of Ops::Gather on every kernel
 // set.
@@ -8,22 +9,21 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "core/tensor.h"
 
 namespace pergola::kernels {
 
-// out = scale * table[row].
-//   table  any dtype [V, D]  read;  0 <= row < V is the caller's promise
-//   out    f32 [D]           written
-// Thread-safe; allocates nothing. F32, F16, BF16 and Q8_0 at the speed of memory, else as
-// DequantiseRow.
-void DecodeRow(const TensorView& table, int64_t row, float scale, float* out);
-
-// Starts to fetch row `row`, same promise, which is decoded soon: rows of many ids lie anywhere,
-// and no prefetcher finds the next one. Two rows ahead is far enough (512 rows of 2560
-// halves: 1.3x).
-inline constexpr size_t kRowsAhead = 2;
-void PrefetchRow(const TensorView& table, int64_t row);
+// out[i] = scale * table[ids[i]].
+//   table  any dtype [V, D]       read
+//   ids    [n], each in [0, V)    the caller's promise
+//   out    f32 [n, D]             written; row by row until one holds a value that is not finite
+//   crc    CRC-32C (checksum.h) of what goes before, then with the rows that were counted
+// Returns how many rows before that one, else n. Thread-safe; allocates nothing. F32, F16, BF16 and
+// Q8_0 at the speed of memory, else as DequantiseRow. Whether it is finite and the checksum cost
+// nothing where the CPU has products of polynomials: both are taken while a row is in registers.
+size_t DecodeRows(const TensorView& table, std::span<const int32_t> ids, float scale, float* out,
+                  uint32_t* crc);
 
 }  // namespace pergola::kernels

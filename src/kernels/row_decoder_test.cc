@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <string>
 #include <vector>
 
+#include "kernels/checksum.h"
 #include "kernels/dequantise.h"
 #include "kernels/testing/kernel_sets.h"
 #include "kernels/testing/random_tensors.h"
@@ -26,30 +29,58 @@ std::vector<float> Expected(const TensorView& table, int64_t row) {
   return values;
 }
 
+// Rows of random ids, several times each.
+void ExpectDecoded(const TensorView& table) {
+  const std::vector<int32_t> ids = {4, 0, 2, 4, 1, 3, 3};
+  const auto cols = static_cast<size_t>(table.cols());
+  std::vector<float> expected;
+  for (const int32_t id : ids) {
+    const std::vector<float> row = Expected(table, id);
+    expected.insert(expected.end(), row.begin(), row.end());
+  }
+  std::vector<float> actual(ids.size() * cols);
+  const std::string before = "before";
+  uint32_t crc = Crc32c(std::as_bytes(std::span(before)));
+  const uint32_t expected_crc = Crc32c(std::as_bytes(std::span(expected)), crc);
+  EXPECT_EQ(DecodeRows(table, ids, kScale, actual.data(), &crc), ids.size());
+  EXPECT_EQ(actual, expected) << DTypeName(table.dtype) << " " << cols;
+  EXPECT_EQ(crc, expected_crc) << DTypeName(table.dtype) << " " << cols;
+}
+
 TEST(RowDecoderTest, EqualsDequantisedAndScaledRows) {
   Random random(1);
   for (DType dtype :
        {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ6_K}) {
-    for (int64_t cols : {256, 1280}) {
-      const OwnedTensor table(random, dtype, 5, cols);
-      for (int64_t row = 0; row < 5; ++row) {
-        std::vector<float> actual(static_cast<size_t>(cols));
-        DecodeRow(table.view(), row, kScale, actual.data());
-        EXPECT_EQ(actual, Expected(table.view(), row)) << DTypeName(dtype);
-      }
-    }
+    for (int64_t cols : {256, 1280}) ExpectDecoded(OwnedTensor(random, dtype, 5, cols).view());
   }
+  for (int64_t cols : {32, 96}) ExpectDecoded(OwnedTensor(random, DType::kQ8_0, 5, cols).view());
 }
 
 TEST(RowDecoderTest, TakesWidthsThatAreNoWholeNumberOfVectors) {
   Random random(2);
   for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
-    for (int64_t cols : {1, 3, 15, 17, 33}) {
-      const OwnedTensor table(random, dtype, 2, cols);
-      std::vector<float> actual(static_cast<size_t>(cols));
-      DecodeRow(table.view(), 1, kScale, actual.data());  // the last bytes there are
-      EXPECT_EQ(actual, Expected(table.view(), 1)) << DTypeName(dtype) << " " << cols;
+    for (int64_t cols : {1, 3, 15, 17, 33, 63, 65, 127, 130, 199}) {
+      ExpectDecoded(OwnedTensor(random, dtype, 5, cols).view());
     }
+  }
+}
+
+// In whatever place of a row: in the checksum's stretches, and behind them.
+TEST(RowDecoderTest, StopsAtARowThatIsNotFinite) {
+  constexpr size_t kCols = 200;
+  for (const size_t place : {0u, 70u, 191u, 192u, 199u}) {
+    std::vector<float> values(5 * kCols, 1.5f);
+    values[3 * kCols + place] = place == 70 ? std::numeric_limits<float>::quiet_NaN()
+                                            : -std::numeric_limits<float>::infinity();
+    TensorView table;
+    table.data = reinterpret_cast<const std::byte*>(values.data());
+    table.dtype = DType::kF32;
+    table.shape = Shape{5, kCols};
+    const std::vector<int32_t> ids = {0, 4, 3, 1};
+    std::vector<float> actual(ids.size() * kCols);
+    uint32_t crc = 0;
+    EXPECT_EQ(DecodeRows(table, ids, 1, actual.data(), &crc), 2u) << place;
+    EXPECT_EQ(crc, Crc32c(std::as_bytes(std::span(actual).first(2 * kCols)))) << place;
   }
 }
 

@@ -80,6 +80,11 @@ const cpu::KernelTable& BestKernelTable() {
   return *best;
 }
 
+bool HasFoldedChecksum(const cpu::KernelTable& table) {
+  static const bool multiplies_polynomials = CpuHas("vpclmulqdq");
+  return table.folded_crc32c != nullptr && multiplies_polynomials;
+}
+
 Result<std::unique_ptr<Ops>> MakeOps(const OpsOptions& options) {
   if (options.num_threads < 0) {
     return InvalidArgumentError("number of threads is " + std::to_string(options.num_threads) +

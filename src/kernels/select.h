@@ -44,6 +44,10 @@ std::vector<KernelSet> ListKernelSets();
 // Ops whose bits are the same on every set. For this module alone.
 const cpu::KernelTable& BestKernelTable();
 
+// Whether this CPU runs those functions of a table that stand on products of polynomials: not every
+// one that is good for the rest has them. For this module alone.
+bool HasFoldedChecksum(const cpu::KernelTable& table);
+
 // The set called `wanted`, or for an empty name the first that is usable and verified: what MakeOps
 // takes of ListKernelSets(). INVALID_ARGUMENT listing the known names for an unknown one, or where
 // none can be chosen; FAILED_PRECONDITION with the reason for one that this CPU cannot run.

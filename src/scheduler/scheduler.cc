@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "service/embedding_format.h"
+#include "core/finite.h"
 
 namespace pergola::scheduler {
 namespace {
@@ -478,7 +478,7 @@ Result<Scheduler::OutputPtr> Scheduler::TakeOutput(
                              (*outputs)->Rows(static_cast<int64_t>(index), kind));
     service::Rows& copy = (*owned)[kind];
     copy = {rows.rows, rows.cols, {rows.data, rows.data + rows.rows * rows.cols}};
-    if (!service::AllFinite(copy.values)) {
+    if (!AllFinite(copy.values)) {
       return InternalError("the model gave a value that is not finite for this input");
     }
   }

@@ -33,6 +33,4 @@ void FormatInt8(std::span<const float> row, Int8Rule rule, std::span<int8_t> out
 enum class BitOrder { kMsbFirst, kLsbFirst };
 void FormatBits(std::span<const float> row, BitOrder order, std::span<uint8_t> out);
 
-bool AllFinite(std::span<const float> row);
-
 }  // namespace pergola::service

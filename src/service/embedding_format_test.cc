@@ -65,11 +65,5 @@ TEST(EmbeddingFormatTest, BitsArePositiveValuesInTheAskedOrder) {
   EXPECT_EQ(out, (std::vector<uint8_t>{0b10001001, 0b01111111}));
 }
 
-TEST(EmbeddingFormatTest, FindsWhatIsNotFinite) {
-  EXPECT_TRUE(AllFinite(std::vector<float>{0.0f, -1e38f}));
-  EXPECT_FALSE(AllFinite(std::vector<float>{0.0f, std::numeric_limits<float>::quiet_NaN()}));
-  EXPECT_FALSE(AllFinite(std::vector<float>{-std::numeric_limits<float>::infinity()}));
-}
-
 }  // namespace
 }  // namespace pergola::service

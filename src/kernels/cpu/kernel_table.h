@@ -193,6 +193,18 @@ inline constexpr int kNumPeakKinds = 4;
 // y = scale * one row of `count` values, stored as one of the kRows formats says.
 using RowDecoder = void (*)(const std::byte* row, int64_t count, float scale, float* y);
 
+// A row that is sent, and its checksum from the registers that hold it.
+struct SentRow {
+  const std::byte* row;
+  const std::byte* next;  // as long, and fetched meanwhile
+  int64_t count;
+  float scale;
+  float* y;      // scale * row
+  uint32_t crc;  // CRC-32C of what goes before, then with y; without the last inversion
+  bool finite;   // written: every value of y is
+};
+using RowSender = void (*)(SentRow& task);
+
 // Attention over one kind of operands. G = 1 value for f32, 2 for bf16.
 struct AttentionKernels {
   // Keys [16 * panel_begin, 16 * panel_end) of [length, W] into panels [W / G, rounded up][16][G],
@@ -227,6 +239,8 @@ struct KernelTable {
   void (*rms_norm_add)(const NormTask& task, int64_t row_begin, int64_t row_end);
 
   RowDecoder decode_row[kNumRowsFormats];  // by PanelFormat, from kRowsF32
+  // The same formats. Null or, where the CPU lacks VPCLMULQDQ, not to be called: HasFoldedChecksum.
+  RowSender send_row[kNumRowsFormats];
 
   // y = scale * x, or y += scale * x.
   void (*scale_row)(const float* x, float scale, bool accumulate, int64_t count, float* y);
@@ -252,6 +266,8 @@ struct KernelTable {
   int32_t (*read_bytes)(const std::byte* bytes, int64_t count);
   // CRC-32C of `count` more bytes, without the first and last inversion; null: no such instruction.
   uint32_t (*crc32c)(uint32_t crc, const std::byte* bytes, int64_t count);
+  // The same, as send_row is.
+  uint32_t (*folded_crc32c)(uint32_t crc, const std::byte* bytes, int64_t count);
 };
 
 extern const KernelTable kScalarTable;

@@ -210,10 +210,24 @@ std::optional<PanelFormat> RowsFormatOf(DType dtype) {
   }
 }
 
-RowDecoder RowDecoderOf(const KernelTable& table, DType dtype) {
+namespace {
+
+// Null where there is none.
+template <typename Function>
+Function FunctionOfRows(const Function (&functions)[kNumRowsFormats], DType dtype) {
   const auto format = RowsFormatOf(dtype);
   if (!format) return nullptr;
-  return table.decode_row[static_cast<int>(*format) - static_cast<int>(PanelFormat::kRowsF32)];
+  return functions[static_cast<int>(*format) - static_cast<int>(PanelFormat::kRowsF32)];
+}
+
+}  // namespace
+
+RowDecoder RowDecoderOf(const KernelTable& table, DType dtype) {
+  return FunctionOfRows(table.decode_row, dtype);
+}
+
+RowSender RowSenderOf(const KernelTable& table, DType dtype) {
+  return FunctionOfRows(table.send_row, dtype);
 }
 
 namespace {

@@ -28,6 +28,8 @@ std::optional<PanelFormat> RowsFormatOf(DType dtype);
 
 // Null where no kernel knows the rows of `dtype`.
 RowDecoder RowDecoderOf(const KernelTable& table, DType dtype);
+// The same of KernelTable::send_row.
+RowSender RowSenderOf(const KernelTable& table, DType dtype);
 
 // Bytes of one panel of K inputs.
 int64_t PanelBytes(PanelFormat format, int64_t inputs);

@@ -1,7 +1,11 @@
-// CRC-32C by the instruction for it, where there is one.
+// CRC-32C by the instruction for it, where there is one, or by products of polynomials.
 //
 // The instruction takes 3 cycles until its result can go on, so three stretches run side by side
 // and are put together by what many zero bytes make of a checksum, which is linear: a table.
+//
+// Products of polynomials without carries move 16 bytes a number of places on: 256 bytes in four
+// vectors are folded into the 256 bytes that follow them, with the same checksum. Twice as fast,
+// and what is folded need not come from memory.
 #pragma once
 
 #include <cstddef>
@@ -79,6 +83,69 @@ uint32_t Crc32c(uint32_t crc, const std::byte* bytes, int64_t count) {
   for (; count > 0; --count, ++bytes) crc = AddOne(crc, static_cast<uint8_t>(*bytes));
   return crc;
 }
+
+#if defined(__VPCLMULQDQ__)
+
+// x^n modulo the polynomial, reflected: the highest bit is x^0.
+constexpr uint32_t PowerOfX(int n) {
+  uint32_t power = 0x80000000u;
+  for (; n > 0; --n) power = (power >> 1) ^ ((power & 1) != 0 ? 0x82F63B78u : 0u);
+  return power;
+}
+
+class FoldedCrc {
+ public:
+  static constexpr int kVecs = 4;
+  static constexpr int64_t kBytes = 64 * kVecs;
+
+  // The first kBytes of what follows on `crc`.
+  FoldedCrc(uint32_t crc, const __m512i (&first)[kVecs])
+      : state_{_mm512_xor_si512(
+                   first[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int32_t>(crc)))),
+               first[1], first[2], first[3]} {}
+  // The next.
+  void Add(const __m512i (&next)[kVecs]) {
+    // Of each 16 bytes the first 8 go on by 64 bits more. Reflected products of 64 and 32 bits
+    // stand 33 bits too far.
+    constexpr int kBits = 8 * static_cast<int>(kBytes);
+    const __m512i powers =
+        _mm512_broadcast_i64x2(_mm_set_epi64x(PowerOfX(kBits - 33), PowerOfX(kBits + 64 - 33)));
+#pragma GCC unroll 4
+    for (int vec = 0; vec < kVecs; ++vec) {
+      const __m512i low = _mm512_clmulepi64_epi128(state_[vec], powers, 0x00);
+      const __m512i high = _mm512_clmulepi64_epi128(state_[vec], powers, 0x11);
+      constexpr int kXorOfThree = 0x96;
+      state_[vec] = _mm512_ternarylogic_epi64(low, high, next[vec], kXorOfThree);
+    }
+  }
+  uint32_t Value() const {
+    std::byte bytes[kBytes];
+    __builtin_memcpy(bytes, state_, sizeof(bytes));
+    return Crc32c(0, bytes, kBytes);
+  }
+
+ private:
+  __m512i state_[kVecs];
+};
+
+uint32_t CrcByFolding(uint32_t crc, const std::byte* bytes, int64_t count) {
+  constexpr int64_t kBytes = FoldedCrc::kBytes;
+  if (count < 2 * kBytes) return Crc32c(crc, bytes, count);
+  const auto load = [&bytes](__m512i(&next)[FoldedCrc::kVecs]) {
+    __builtin_memcpy(next, bytes, sizeof(next));
+    bytes += kBytes;
+  };
+  __m512i next[FoldedCrc::kVecs];
+  load(next);
+  FoldedCrc folded(crc, next);
+  for (count -= kBytes; count >= kBytes; count -= kBytes) {
+    load(next);
+    folded.Add(next);
+  }
+  return Crc32c(folded.Value(), bytes, count);
+}
+
+#endif
 
 #else
 

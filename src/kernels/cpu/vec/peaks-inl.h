@@ -56,10 +56,16 @@ int64_t RunPeak(int64_t rounds) {
 
 int32_t ReadBytes(const std::byte* bytes, int64_t count) {
   constexpr int64_t kBytes = 4 * kLanes;
+  // Where the next pages lie is looked up together: RowsBlock (rows-inl.h) says why.
+  constexpr int64_t kStretch = 1 << 17;
   VecI sums[4] = {};
-  for (int64_t at = 0; at < count; at += 4 * kBytes) {
+  for (int64_t begin = 0; begin < count; begin += kStretch) {
+    const int64_t end = count - begin < kStretch ? count : begin + kStretch;
+    FindPages(bytes + begin, end - begin);
+    for (int64_t at = begin; at < end; at += 4 * kBytes) {
 #pragma GCC unroll 4
-    for (int part = 0; part < 4; ++part) sums[part] ^= LoadInt(bytes + at + part * kBytes);
+      for (int part = 0; part < 4; ++part) sums[part] ^= LoadInt(bytes + at + part * kBytes);
+    }
   }
   const VecI all = (sums[0] ^ sums[1]) ^ (sums[2] ^ sums[3]);
   int32_t result = 0;

@@ -14,9 +14,10 @@
 // Formats of its own for linear-inl.h's loops.
 #include "kernels/cpu/vec/groups-inl.h"
 #include "kernels/cpu/vec/norms-inl.h"
-#include "kernels/cpu/vec/peaks-inl.h"
 #include "kernels/cpu/vec/rotated-inl.h"
 #include "kernels/cpu/vec/rows-inl.h"
+// Takes FindPages from there.
+#include "kernels/cpu/vec/peaks-inl.h"
 
 namespace {
 
@@ -57,6 +58,13 @@ constexpr pergola::kernels::cpu::KernelTable MakeTable() {
   table.decode_row[1] = DecodeRow<PlainRow<F16>>;
   table.decode_row[2] = DecodeRow<PlainRow<BF16>>;
   table.decode_row[3] = DecodeRow<Q8Row>;
+#if defined(__VPCLMULQDQ__)
+  table.send_row[0] = SendRow<PlainRow<float>>;
+  table.send_row[1] = SendRow<PlainRow<F16>>;
+  table.send_row[2] = SendRow<PlainRow<BF16>>;
+  table.send_row[3] = SendRow<Q8Row>;
+  table.folded_crc32c = CrcByFolding;
+#endif
   table.layer_norm = LayerNorm;
   table.rms_norm = RmsNorm;
   table.rms_norm_add = RmsNormAdd;
