@@ -123,13 +123,15 @@ class ClientFaultsTest(unittest.TestCase):
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
         tested = self.start(2, gateway=("--max-connections", CLIENTS + 500))
         resident = []
-        for _ in range(3):
+        # How many are there at once, and with them the most memory, differs between storms; what is lost does not.
+        for _ in range(5):
             counts = self.storm(tested.gateway.port)
             self.assertEqual(counts, {"right": CLIENTS - CLIENTS // 2, "wrong": 0, "hung up": CLIENTS // 2})
             self.await_quiet(tested)
             resident.append([process.resident_mib() for process in (tested.gateway, *tested.servers)])
-        for after_first, after_last in zip(resident[0], resident[-1]):
-            self.assertLess(after_last, after_first + 32, f"MiB resident: {resident}")
+            if len(resident) > 1 and all(now < then + 8 for then, now in zip(*resident[-2:])):
+                return
+        self.fail(f"memory grows with every storm, MiB resident: {resident}")
 
     def test_nothing_is_computed_for_a_thousand_who_hung_up(self):
         tested = self.start(1, server=("--max-queued-tokens", 1 << 24), gateway=("--request-timeout", 5 * tier.WAIT))
