@@ -59,7 +59,9 @@ class Server:
 
 def start_servers(args, model):
     """Pergola first."""
-    folder, gguf = args.models / model, args.home / "gguf" / f"{model}-F32.gguf"
+    folder, gguf = args.models / model, args.home / "gguf" / f"{model}-dense-F32.gguf"
+    if not gguf.exists():  # the model has no layers after pooling
+        gguf = args.home / "gguf" / f"{model}-F32.gguf"
     threads = os.cpu_count()
     ports = [free_port() for _ in range(3)]
     servers = [Server("pergola", [args.pergola, "serve", "--model", folder, "--port", ports[0], "--cache-mib", 0],

@@ -179,7 +179,10 @@ Status ResidentModels::TakeTurn(ResidentModel& model, Clock::time_point oldest,
   if (stopping_) return model.runner_ != nullptr ? OkStatus() : ShuttingDown();
   const ResidentModel* const first = FirstWaiting(model, oldest);
   if (model.runner_ == nullptr) {
-    if (first != nullptr) return NoRoom(model);
+    if (first != nullptr) {
+      return UnavailableError("the model '" + model.id_ + "' waits for memory behind '" +
+                              first->id_ + "', which was asked for before");
+    }
     PERGOLA_RETURN_IF_ERROR(MakeRoom(model, unloaded));
     model.loading_ = true;
     return OkStatus();

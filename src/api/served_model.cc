@@ -135,8 +135,8 @@ Result<RunnerPtr> LoadAgain(const std::string& path, const engine::ModelOptions&
   return RunnerPtr(std::make_shared<OwningRunner>(std::move(model)));
 }
 
-// Names, sizes and times of the files of `path` and `adapter` (may be empty): what changes when
-// somebody mends them.
+// Names, sizes and times of the files of `path` and `adapter`, in their folders as well (may be
+// empty): what changes when somebody mends them.
 std::string FilesStamp(const std::string& path, const std::string& adapter) {
   namespace fs = std::filesystem;
   std::vector<std::string> lines;
@@ -149,7 +149,8 @@ std::string FilesStamp(const std::string& path, const std::string& adapter) {
   std::error_code error;
   for (const std::string& each : {path, adapter}) {
     add(each);
-    for (fs::directory_iterator file(each, error), end; !error && file != end;
+    const auto links = fs::directory_options::follow_directory_symlink;
+    for (fs::recursive_directory_iterator file(each, links, error), end; !error && file != end;
          file.increment(error)) {
       add(file->path());
     }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "cli/whole_file.h"
+
 namespace pergola::cli {
 
 Result<std::unique_ptr<FrameKeys>> FrameKeys::Read(const std::string& api_key_file,
@@ -11,7 +13,8 @@ Result<std::unique_ptr<FrameKeys>> FrameKeys::Read(const std::string& api_key_fi
     PERGOLA_ASSIGN_OR_RETURN(keys->api_, gateway::ApiKeys::Load(api_key_file));
   }
   if (!join_key_file.empty()) {
-    PERGOLA_ASSIGN_OR_RETURN(keys->join_, gateway::ApiKeys::Load(join_key_file));
+    PERGOLA_ASSIGN_OR_RETURN(const std::string key, ReadKeyFile(join_key_file));
+    keys->join_ = gateway::ApiKeys::Of(key);
   }
   return keys;
 }

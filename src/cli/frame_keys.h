@@ -1,5 +1,5 @@
-// Who may ask a process for frames: who shows a key of its --api-key-file, as over HTTP, or of its
-// --join-key-file, which is how a router does that it has joined.
+// Who may ask a process for frames: who shows a key of its --api-key-file, as over HTTP, or the one
+// of its --join-key-file, which is how a router does that it has joined.
 //
 //   PERGOLA_ASSIGN_OR_RETURN(auto keys, FrameKeys::Read(api_key_file, join_key_file));
 //   FrameServer::Start({.admits = keys->Admission([] { ++refused; })}, handler);
@@ -19,7 +19,7 @@ namespace pergola::cli {
 class FrameKeys {
  public:
   // Each of the files may be empty: none; without both everybody may ask. Errors as
-  // gateway::ApiKeys::Load.
+  // gateway::ApiKeys::Load and ReadKeyFile.
   static Result<std::unique_ptr<FrameKeys>> Read(const std::string& api_key_file,
                                                  const std::string& join_key_file);
 

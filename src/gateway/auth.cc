@@ -98,6 +98,12 @@ Result<std::vector<ReadKey>> ReadFile(const std::string& path) {
 
 }  // namespace
 
+std::unique_ptr<ApiKeys> ApiKeys::Of(std::string_view key) {
+  std::unique_ptr<ApiKeys> keys(new ApiKeys(""));
+  keys->keys_.push_back({DigestOf(key), nullptr});
+  return keys;
+}
+
 Result<std::unique_ptr<ApiKeys>> ApiKeys::Load(std::string path) {
   std::unique_ptr<ApiKeys> keys(new ApiKeys(std::move(path)));
   PERGOLA_RETURN_IF_ERROR(keys->Reload());
@@ -105,6 +111,7 @@ Result<std::unique_ptr<ApiKeys>> ApiKeys::Load(std::string path) {
 }
 
 Status ApiKeys::Reload() {
+  if (path_.empty()) return OkStatus();
   PERGOLA_ASSIGN_OR_RETURN(const std::vector<ReadKey> read, ReadFile(path_));
   const service::Clock::time_point now = service::Clock::now();
   const std::lock_guard lock(mutex_);

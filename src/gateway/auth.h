@@ -39,7 +39,11 @@ class ApiKeys {
   // never the key).
   static Result<std::unique_ptr<ApiKeys>> Load(std::string path);
 
-  // Reads the file again. What a key has used counts on. On an error all stays as it was.
+  // The one key, without limits.
+  static std::unique_ptr<ApiKeys> Of(std::string_view key);
+
+  // Reads the file again; what Of made has none and stays as it is. What a key has used counts on.
+  // On an error all stays as it was.
   Status Reload();
 
   // The key that an Authorization header gives. Takes the same time whichever key it is; the

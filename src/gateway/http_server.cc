@@ -321,7 +321,7 @@ const std::vector<std::string>& HttpServer::addresses() const { return impl_->ad
 
 bool HttpServer::Drain(std::chrono::milliseconds limit) {
   ServerShared& server = *impl_->server;
-  const service::Clock::time_point end = service::Clock::now() + std::max(limit, kShortestDrain);
+  const service::Clock::time_point end = service::Clock::now() + limit;
   if (!server.draining) {
     const service::Clock::duration grace = std::min(server.options.drain_grace, limit / 3);
     server.drain_grace = grace;
@@ -334,8 +334,8 @@ bool HttpServer::Drain(std::chrono::milliseconds limit) {
       thread->Call([&thread] { thread->set().BeginDrain(); });
     }
   }
-  return server.WaitUntilQuiet(
-      std::chrono::ceil<std::chrono::milliseconds>(end - service::Clock::now()));
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - service::Clock::now());
+  return server.WaitUntilQuiet(std::max(left, kShortestDrain));
 }
 
 bool HttpServer::needs_keys() const { return impl_->server->keys != nullptr; }

@@ -126,9 +126,10 @@ class HttpServer {
   // Stops accepting, closes idle connections and lets requests in work finish; their answers say
   // "Connection: close". What was sent before counts as in work, on connections that are yet to be
   // accepted too; a request that is not whole after options.drain_grace is answered 503, and who
-  // has connected within it and not asked yet may still do so: no connection is reset. Returns
-  // true when all are done, false when `limit` (50 ms at least) passed first (the rest goes
-  // on until the destructor). Blocks; not to be called from a handler. A second call waits again.
+  // has connected within it and not asked yet may still do so: no connection is reset whose
+  // handshake takes less than 20 ms. Returns true when all are done, false when `limit` (50 ms at
+  // least) passed first (the rest goes on until the destructor). Blocks; not to be called from a
+  // handler. A second call waits again.
   bool Drain(std::chrono::milliseconds limit);
 
   // Whether there is an API key file.

@@ -126,6 +126,7 @@ TEST_F(HttpServerDrainTest, AnswersWhatWasSentBefore) {
   const auto handler = std::make_shared<BlockingHandler>();
   handler_ = handler;
   options_.network_threads = 2;
+  options_.drain_grace = seconds(20);
   Start();
   // Connections take turns on the two threads; the odd ones are on the blocked one.
   std::vector<RawClient> clients;
@@ -227,6 +228,7 @@ TEST_F(HttpServerDrainTest, ClosesWhoConnectedLongAgoAndNeverAsked) {
 
 // Clients that connect until they are turned away; each connection that was made is answered.
 TEST_F(HttpServerDrainTest, ResetsNoConnectionThatWasMade) {
+  options_.drain_grace = seconds(20);
   for (int round = 0; round < 10; ++round) {
     Start();
     std::atomic<int> answered = 0, lost = 0;

@@ -155,6 +155,8 @@ Result<std::shared_ptr<TlsContext>> TlsContext::Load(const std::string& cert_fil
                       code);
   context.use_certificate_chain_file(cert_file, code);
   if (code) return InvalidArgumentError("TLS certificate '" + cert_file + "': " + code.message());
+  // Without it an encrypted key asks for its passphrase on the terminal.
+  context.set_password_callback([](size_t, auto) { return std::string(); }, code);
   context.use_private_key_file(key_file, asio::ssl::context::pem, code);
   if (code) return InvalidArgumentError("TLS key '" + key_file + "': " + code.message());
   if (SSL_CTX_check_private_key(context.native_handle()) != 1) {

@@ -36,8 +36,13 @@ void SetOptions(int socket) {
 
 constexpr std::chrono::seconds kStallLimit{10};
 
-// How long a newcomer waits for the place of a peer that has hung up.
-constexpr std::chrono::seconds kFarewellLimit{1};
+// Of what a large request or answer took, so much is kept for the next one.
+constexpr size_t kKeptBytes = size_t{4} << 20;
+
+template <class Buffer>
+void GiveBack(Buffer& buffer) {
+  if (buffer.capacity() > kKeptBytes) Buffer().swap(buffer);
+}
 
 // POLL* of what has happened on it and nobody has looked at yet.
 short Pending(int socket) {
@@ -75,6 +80,7 @@ struct FrameServer::Impl {
   std::function<bool(std::string_view)> admits;  // empty: everybody
   int max_connections = 0;
   std::chrono::milliseconds first_frame_timeout{0};
+  std::chrono::milliseconds farewell_limit{0};
   int listener = -1;
   int port = 0;
   std::atomic<bool> stopping = false;
@@ -118,7 +124,7 @@ bool FrameServer::Impl::MakeRoom(std::unique_lock<std::mutex>& lock) {
     return here(session) && (Pending(session.socket) & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
   };
   if (std::any_of(sessions.begin(), sessions.end(), gone)) {
-    session_done.wait_for(lock, kFarewellLimit, [&] { return stopping || !full(); });
+    session_done.wait_for(lock, farewell_limit, [&] { return stopping || !full(); });
     if (!full()) return true;
   }
   const auto silent = std::find_if(sessions.begin(), sessions.end(), [&](const Session& session) {
@@ -181,6 +187,10 @@ void FrameServer::Impl::Serve(Session& session) {
   connection.SetLimit({.deadline = std::chrono::steady_clock::now() + first_frame_timeout});
   if (status.ok() && tls != nullptr) status = connection.AcceptTls(*tls);
   while (status.ok() && !stopping) {
+    if (Pending(session.socket) == 0) {  // it may rest for long
+      GiveBack(payload);
+      GiveBack(answer);
+    }
     status = session.asked ? connection.ReceiveNext(&request, &payload)
                            : ReceiveFirst(connection, &request, &payload);
     // After a frame that is wrong nothing on the connection can be trusted.
@@ -228,6 +238,7 @@ Result<std::unique_ptr<FrameServer>> FrameServer::Start(const FrameServerOptions
   impl->handler = std::move(handler);
   impl->max_connections = options.max_connections;
   impl->first_frame_timeout = options.first_frame_timeout;
+  impl->farewell_limit = options.farewell_limit;
   impl->tls = options.tls;
   impl->admits = options.admits;
   impl->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -247,6 +247,7 @@ TEST(FrameServerTest, APeerThatHasHungUpHoldsNoPlace) {
   Gate gate;
   FrameServerOptions options;
   options.max_connections = 1;
+  options.farewell_limit = std::chrono::hours(1);
   const auto server = FrameServer::Start(options, gate.Handler());
   ASSERT_TRUE(server.ok());
   ASSERT_TRUE(AskStats(**server).ok());  // and leaves

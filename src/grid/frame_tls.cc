@@ -50,7 +50,8 @@ Status AddCertificate(const FrameTlsPem& pem, SSL_CTX* context) {
     SSL_CTX_add0_chain_cert(context, next);  // takes it over
   }
   ERR_clear_error();  // the end of the text is one
-  const Key key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr));
+  // An empty passphrase: without one an encrypted key asks for it on the terminal.
+  const Key key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, const_cast<char*>("")));
   if (key == nullptr || SSL_CTX_use_PrivateKey(context, key.get()) != 1 ||
       SSL_CTX_check_private_key(context) != 1) {
     return InvalidArgumentError("TLS key of frames: " + LastError());

@@ -99,6 +99,10 @@ Status Router::Handle(const FrameHeader& request, std::span<const std::byte> pay
   }
   if (!tried.empty()) {
     PERGOLA_RETURN_IF_ERROR(call.Check());
+    // Limits are told and waited for in whole milliseconds: less is no time for another try.
+    if (call.deadline - std::chrono::steady_clock::now() < std::chrono::milliseconds(1)) {
+      return DeadlineExceededError("the time of the call is over" + failed);
+    }
     return UnavailableError("no server of the grid answers" + failed);
   }
   const std::string missing = topology_.Missing();
@@ -134,7 +138,9 @@ Status Router::Forward(FrameHeader request, std::span<const std::byte> payload, 
   if (opened.code() == StatusCode::kCancelled) return opened;
   if (!opened.ok()) return UnavailableError(facts.url + ": " + opened.message());
   std::string frame;
-  request.time = static_cast<uint32_t>(limit.Remaining(options_.longest_request).count());
+  // 0 would say that there is no limit.
+  request.time = static_cast<uint32_t>(
+      std::max<int64_t>(1, limit.Remaining(options_.longest_request).count()));
   AppendBytesFrame(request, {reinterpret_cast<const char*>(payload.data()), payload.size()},
                    &frame);
   FrameHeader header;

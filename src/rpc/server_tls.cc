@@ -37,7 +37,9 @@ Status Check(const LinkTls& tls) {
   }
   const Cert cert = FirstCertificate(tls.cert);
   const Bio key_bio = TextBio(tls.key);
-  const Key key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr), EVP_PKEY_free);
+  // An empty passphrase: without one an encrypted key asks for it on the terminal.
+  const Key key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, const_cast<char*>("")),
+                EVP_PKEY_free);
   const bool together = cert && key && X509_check_private_key(cert.get(), key.get()) == 1;
   const bool authorities = tls.ca.empty() || FirstCertificate(tls.ca) != nullptr;
   ERR_clear_error();
