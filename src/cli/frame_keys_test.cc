@@ -10,17 +10,18 @@ namespace {
 TEST(FrameKeysTest, KeysOfEitherFileMayAskAndOthersAreCounted) {
   const TempFolder folder;
   const std::string api = folder.Write("api", "# clients\nsk-1 concurrent=2\nsk-2\n");
-  const std::string join = folder.Write("join", "sk-join\n");
+  const std::string join = folder.Write("join", "sk-join\nthe key of member 3\n");
   const auto keys = FrameKeys::Read(api, join);
   ASSERT_TRUE(keys.ok()) << keys.status().ToString();
   int refused = 0;
   const auto admits = (*keys)->Admission([&] { ++refused; });
   for (const char* key : {"sk-1", "sk-2", "sk-join"}) EXPECT_TRUE(admits(key)) << key;
   EXPECT_EQ(refused, 0);
-  for (const char* key : {"", "sk-", "sk-1 concurrent=2", "# clients", "SK-1"}) {
+  for (const char* key :
+       {"", "sk-", "sk-1 concurrent=2", "# clients", "SK-1", "the key of member 3"}) {
     EXPECT_FALSE(admits(key)) << key;
   }
-  EXPECT_EQ(refused, 5);
+  EXPECT_EQ(refused, 6);
 }
 
 TEST(FrameKeysTest, ReloadTakesNewKeysAndKeepsTheOneJoinedWith) {
