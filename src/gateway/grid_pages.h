@@ -24,7 +24,7 @@ inline constexpr std::string_view kFrameMediaType = "application/x-pergola-frame
 struct GridPagesOptions {
   std::function<std::string()> missing;  // what nobody serves, empty when nothing
   std::function<bool()> has_model;       // a server has joined, so that sizes are known
-  // One frame, header and payload; appends the frame that answers it.
+  // One frame, header and payload; writes the frame that answers it over what `answer` holds.
   std::function<Status(std::string_view frame, const service::SplitCall& call, std::string* answer)>
       answer_frame;
   // Routes of the model (SplitRoutes): asked once there is one. Second owner: whoever made it.
