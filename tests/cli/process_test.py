@@ -122,7 +122,7 @@ class ProcessTest(unittest.TestCase):
         budget = (pathlib.Path(MODEL) / "model.safetensors").stat().st_size * 9 // 4  # for one
         process, address, _ = self.serve("--model", self.folder / "busy", "--model", self.folder / "other", "--port", 0,
                                          "--load-on-demand", "--memory-budget", budget, "--cache-mib", 0,
-                                         env={"PERGOLA_FORCE_ISA": "scalar"})  # at work for long
+                                         "--drain-timeout", 300, env={"PERGOLA_FORCE_ISA": "scalar"})  # at work for long
         answers = queue.Queue()
 
         def embed(model, count):
@@ -158,13 +158,13 @@ class ProcessTest(unittest.TestCase):
         embed("busy", 1)
         embed("other", 1)  # "busy" goes for it
         self.assertEqual([answers.get(timeout=60)[1] for _ in range(2)], [200, 200])
-        begin("busy", 800)
+        begin("busy", 400)
         await_metric("pergola_queue_sequences", "busy", 1)
         begin("other", 1)
         await_metric("pergola_model_waiting", "other", 1)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(answers.get(timeout=60), ("other", 503, "1"))
-        self.assertEqual(answers.get(timeout=60), ("busy", 200, 800))
+        self.assertEqual(answers.get(timeout=300), ("busy", 200, 400))
         self.assertEqual(process.wait(60), EXIT_OK)
 
     def test_a_budget_too_small_for_a_model_is_told_at_the_start(self):
