@@ -182,10 +182,22 @@ Status PartService::WriteRows(std::span<const int32_t> ids, float* rows, uint32_
     }
   }
   *crc = 0;
-  const size_t good = kernels::DecodeRows(table_, ids, facts_.embed_scale, rows, crc);
+  const size_t good = DecodeTableRows(ids, rows, crc);
   if (good == ids.size()) return OkStatus();
   return InternalError("the row of token id " + std::to_string(ids[good]) +
                        " of the embedding table is not finite");
+}
+
+// Many rows are shared with the engine's threads if nobody has them: waiting for a projection would
+// take longer than the rows.
+size_t PartService::DecodeTableRows(std::span<const int32_t> ids, float* rows, uint32_t* crc) {
+  const float scale = facts_.embed_scale;
+  const size_t bytes = ids.size() * static_cast<size_t>(table_.cols()) * sizeof(float);
+  if (bytes >= kernels::kSharedRowsBytes && ops_->threads().num_threads() > 1) {
+    const std::unique_lock lock(engine_mutex_, std::try_to_lock);
+    if (lock) return kernels::DecodeRows(ops_->threads(), table_, ids, scale, rows, crc);
+  }
+  return kernels::DecodeRows(table_, ids, scale, rows, crc);
 }
 
 Status PartService::ComputeLogits(const service::SplitCall& call, std::span<const float> residuals,

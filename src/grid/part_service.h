@@ -112,6 +112,7 @@ class PartService : public service::SplitService {
   Status Embed(const FrameHeader& request, std::span<const std::byte> payload, FrameHeader header,
                std::string* answer);
   Status WriteRows(std::span<const int32_t> ids, float* rows, uint32_t* crc);
+  size_t DecodeTableRows(std::span<const int32_t> ids, float* rows, uint32_t* crc);
   Status Ffn(const FrameHeader& request, std::span<const std::byte> payload, FrameHeader header,
              std::string* answer);
   Status Logits(const FrameHeader& request, std::span<const std::byte> payload, FrameHeader header,

@@ -12,15 +12,17 @@
 #include <vector>
 
 #include "core/testing/temp_folder.h"
+#include "grid/frame.h"
+#include "kernels/row_decoder.h"
 
 namespace pergola::grid {
 namespace {
 
 const std::string kModel = std::string(PERGOLA_TEST_DATA) + "/golden/tiny/gemma3-causal";
 
-std::unique_ptr<PartService> LoadEmbed() {
+std::unique_ptr<PartService> LoadEmbed(int threads = 1) {
   PartOptions options;
-  options.ops.num_threads = 1;
+  options.ops.num_threads = threads;
   auto part = PartService::Load(kModel, options);
   EXPECT_TRUE(part.ok()) << part.status().ToString();
   return std::move(part).value();
@@ -81,6 +83,47 @@ TEST(PartServiceTest, ManyRowsOfOneCallerAreTheSingleOnes) {
   }
 }
 
+// So many rows that the engine's threads share them, while others ask for logits and for rows, too.
+TEST(PartServiceTest, ManyRowsAreThoseOfOneThreadWhoeverElseAsks) {
+  const auto alone = LoadEmbed(), part = LoadEmbed(2);
+  const auto width = static_cast<size_t>(part->hidden_size());
+  const size_t count = 3 * kernels::kSharedRowsBytes / (width * sizeof(float)) / 2;
+  std::vector<int32_t> ids(count);
+  for (size_t i = 0; i < count; ++i) ids[i] = static_cast<int32_t>(i * 7) % part->vocab_size();
+  FrameHeader request{.kind = FrameKind::kEmbed,
+                      .identity = ShortIdentityOf(part->model_identity())};
+  request.rows = static_cast<uint32_t>(count);
+  const auto ask = [&](PartService& service) {
+    std::string answer;
+    const Status status = service.Handle(request, std::as_bytes(std::span(ids)), &answer);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return answer;
+  };
+  // All but the header, which holds a time; its checksum of the rows is compared by itself.
+  const auto rows_of = [](const std::string& answer) {
+    const auto bytes = std::as_bytes(std::span(answer));
+    const auto header = ParseFrameHeader(bytes.first(kFrameHeaderBytes));
+    EXPECT_TRUE(header.ok() && CheckPayload(*header, bytes.subspan(kFrameHeaderBytes)).ok());
+    return answer.substr(kFrameHeaderBytes);
+  };
+  const std::string expected = rows_of(ask(*alone));
+  const std::vector<float> logits = Logits(*alone, Residuals(*alone, 2, 0));
+  constexpr int kCallers = 3, kRounds = 10;
+  std::vector<int> different(kCallers);
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < kCallers; ++caller) {
+    callers.emplace_back([&, caller] {
+      for (int round = 0; round < kRounds; ++round) {
+        different[static_cast<size_t>(caller)] +=
+            caller == 0 ? Logits(*part, Residuals(*part, 2, 0)) != logits
+                        : rows_of(ask(*part)) != expected;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(different, std::vector<int>(kCallers));
+}
+
 TEST(PartServiceTest, ATableThatIsNotFiniteIsAnError) {
   const TempFolder folder;
   for (const char* name : {"config.json", "tokenizer.json"}) {
@@ -97,7 +140,7 @@ TEST(PartServiceTest, ATableThatIsNotFiniteIsAnError) {
   tensors.replace(8 + header_bytes + begin, 4, "\xff\xff\xff\xff");  // NaN in row 0
   folder.Write("model.safetensors", tensors);
   PartOptions options;
-  options.ops.num_threads = 1;
+  options.ops.num_threads = 2;
   const auto part = PartService::Load(folder.path().string(), options);
   ASSERT_TRUE(part.ok()) << part.status().ToString();
   std::vector<float> row(static_cast<size_t>((*part)->hidden_size()));
@@ -106,6 +149,14 @@ TEST(PartServiceTest, ATableThatIsNotFiniteIsAnError) {
   EXPECT_EQ((*part)->EmbedRows({}, std::span(&damaged, 1), row).code(), StatusCode::kInternal);
   EXPECT_TRUE((*part)->EmbedRows({}, std::span(&sound, 1), row).ok());
   EXPECT_EQ((*part)->ComputeLogits({}, row, logits).code(), StatusCode::kInternal);
+  // Shared among threads.
+  std::vector<int32_t> many(2 * kernels::kSharedRowsBytes / (row.size() * sizeof(float)), sound);
+  std::vector<float> rows(many.size() * row.size());
+  EXPECT_TRUE((*part)->EmbedRows({}, many, rows).ok());
+  many[many.size() - 2] = damaged;
+  const Status status = (*part)->EmbedRows({}, many, rows);
+  EXPECT_EQ(status.code(), StatusCode::kInternal);
+  EXPECT_NE(status.message().find("token id 0 "), std::string::npos) << status.message();
 }
 
 TEST(PartServiceTest, AnFfnPartHasNoRowsAndNoLogits) {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/tensor.h"
+#include "core/thread_pool.h"
 #include "grid/frame.h"
 #include "grid/frame_connection.h"
 #include "grid/frame_server.h"
@@ -65,43 +66,86 @@ std::vector<int32_t> RandomIds(int64_t count) {
 }
 
 // The work of an embed handler: a frame of rows of ids, decoded and scaled, over the last answer.
-void BM_EmbedRows(benchmark::State& state) {
-  const TensorView& table = Table();
-  const int64_t count = state.range(0);
-  std::string answer;
-  const auto answer_with = [&](std::span<const int32_t> ids) {
+class EmbedHandler {
+ public:
+  // `threads`, if any, share the rows.
+  EmbedHandler(size_t count, ThreadPool* threads)
+      : count_(count), threads_(threads), ids_(RandomIds(static_cast<int64_t>(count * kTurns))) {}
+
+  // Other rows each time, so that they come from memory.
+  bool Answer() { return AnswerWith(turn_++ % kTurns); }
+  bool IsRight() {
+    const auto first = IdsOf(0);
+    std::vector<float> expected(count_ * kWidth);
+    for (size_t i = 0; i < count_; ++i) {
+      kernels::DequantiseRow(DType::kF16, Table().row(first[i]), kWidth, &expected[i * kWidth]);
+    }
+    for (float& value : expected) value *= kScale;
+    std::string wanted;
+    const ConstF32Matrix rows(expected.data(), static_cast<int64_t>(count_), kWidth);
+    const FrameHeader header{.kind = FrameKind::kEmbed, .answer = true, .type = PayloadType::kF32};
+    return AppendRowsFrame(header, rows, &wanted).ok() && AnswerWith(0) && answer_ == wanted;
+  }
+
+ private:
+  static constexpr size_t kTurns = 64;
+  static constexpr float kScale = 50.5f;
+
+  std::span<const int32_t> IdsOf(size_t turn) const {
+    return std::span(ids_).subspan(turn * count_, count_);
+  }
+  bool AnswerWith(size_t turn) {
+    const auto ids = IdsOf(turn);
     const auto fill = [&](F32Matrix rows, FrameHeader& header) {
-      header.payload_crc = 0;
-      const size_t good = kernels::DecodeRows(table, ids, 50.5f, rows.data, &header.payload_crc);
+      uint32_t* const crc = &header.payload_crc;
+      *crc = 0;
+      const size_t good =
+          threads_ == nullptr
+              ? kernels::DecodeRows(Table(), ids, kScale, rows.data, crc)
+              : kernels::DecodeRows(*threads_, Table(), ids, kScale, rows.data, crc);
       return good == ids.size() ? OkStatus() : InternalError("not finite");
     };
-    return FillFrame({.kind = FrameKind::kEmbed, .answer = true}, count, kWidth, fill, &answer);
-  };
-  const std::vector<int32_t> ids = RandomIds(count * 64);
-  const auto first = std::span(ids).first(static_cast<size_t>(count));
-  std::vector<float> expected(first.size() * kWidth);
-  for (size_t i = 0; i < first.size(); ++i) {
-    kernels::DequantiseRow(table.dtype, table.row(first[i]), kWidth, &expected[i * kWidth]);
+    return FillFrame({.kind = FrameKind::kEmbed, .answer = true}, static_cast<int64_t>(count_),
+                     kWidth, fill, &answer_)
+        .ok();
   }
-  for (float& value : expected) value *= 50.5f;
-  std::string wanted;
-  const ConstF32Matrix rows(expected.data(), count, kWidth);
-  const FrameHeader header{.kind = FrameKind::kEmbed, .answer = true, .type = PayloadType::kF32};
-  if (!AppendRowsFrame(header, rows, &wanted).ok() || !answer_with(first).ok() ||
-      answer != wanted) {
-    return state.SkipWithError("wrong rows");
-  }
-  int64_t turn = 0;  // other rows each time, so that they come from memory
+
+  const size_t count_;
+  ThreadPool* const threads_;
+  const std::vector<int32_t> ids_;
+  size_t turn_ = 0;
+  std::string answer_;
+};
+
+void BM_EmbedRows(benchmark::State& state) {
+  EmbedHandler handler(static_cast<size_t>(state.range(0)), nullptr);
+  if (!handler.IsRight()) return state.SkipWithError("wrong rows");
   for (auto _ : state) {
-    const int64_t begin = turn++ % 64 * count;
-    if (!answer_with(std::span(ids).subspan(static_cast<size_t>(begin), first.size())).ok()) {
-      return state.SkipWithError("not finite");
-    }
-    benchmark::DoNotOptimize(answer.data());
+    if (!handler.Answer()) return state.SkipWithError("not finite");
   }
-  state.SetBytesProcessed(state.iterations() * count * kWidth * 6);
+  state.SetBytesProcessed(state.iterations() * state.range(0) * kWidth * 6);
 }
 BENCHMARK(BM_EmbedRows)->Arg(1)->Arg(32)->Arg(128)->Arg(512);
+
+// By the clock, as a client sees it: of so many threads, those beside the handler's asleep when it
+// begins, as when a request comes over a network.
+void BM_EmbedRowsShared(benchmark::State& state) {
+  ThreadPool threads(static_cast<int>(state.range(1)));
+  EmbedHandler handler(static_cast<size_t>(state.range(0)),
+                       threads.num_threads() > 1 ? &threads : nullptr);
+  if (!handler.IsRight()) return state.SkipWithError("wrong rows");
+  for (auto _ : state) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    const auto start = Clock::now();
+    if (!handler.Answer()) return state.SkipWithError("not finite");
+    state.SetIterationTime(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  state.SetBytesProcessed(state.iterations() * state.range(0) * kWidth * 6);
+}
+BENCHMARK(BM_EmbedRowsShared)
+    ->ArgNames({"rows", "threads"})
+    ->ArgsProduct({{256, 512}, {1, 2}})
+    ->UseManualTime();
 
 // A frame of ids written and read: what a request costs both sides beside the network.
 void BM_IdsFrame(benchmark::State& state) {

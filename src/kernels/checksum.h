@@ -15,4 +15,7 @@ namespace pergola::kernels {
 // `before` is that of the bytes in front of these. Thread-safe; allocates nothing.
 uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t before = 0);
 
+// That of two stretches, one behind the other, from that of each; some 100 ns. Thread-safe.
+uint32_t JoinCrc32c(uint32_t first, uint32_t second, uint64_t second_bytes);
+
 }  // namespace pergola::kernels

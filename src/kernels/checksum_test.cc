@@ -43,6 +43,32 @@ TEST(ChecksumTest, GoesOnFromWhatIsBefore) {
   }
 }
 
+TEST(ChecksumTest, JoinedIsThatOfBothStretches) {
+  testing::Random random(3);
+  std::vector<std::byte> bytes(100000);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.Bits());
+  const std::span<const std::byte> all(bytes);
+  for (const size_t first : {0u, 1u, 7u, 4096u, 50000u}) {
+    for (const size_t second : {0u, 1u, 2u, 3u, 8u, 255u, 4095u, 4096u, 10240u, 49999u}) {
+      const uint32_t whole = Crc32c(all.first(first + second));
+      const uint32_t of_second = Crc32c(all.subspan(first, second));
+      EXPECT_EQ(JoinCrc32c(Crc32c(all.first(first)), of_second, second), whole)
+          << first << " and " << second << " bytes";
+    }
+  }
+}
+
+// Stretches too long to sum: whichever two of three are joined first, for each power of two.
+TEST(ChecksumTest, JoinsStretchesOfAnyLength) {
+  const uint32_t first = 0x12345678u, second = 0x9ABCDEF0u, third = 0x0F1E2D3Cu;
+  for (int bit = 0; bit < 63; ++bit) {
+    const uint64_t bytes = uint64_t{1} << bit;
+    EXPECT_EQ(JoinCrc32c(JoinCrc32c(first, second, bytes), third, bytes),
+              JoinCrc32c(first, JoinCrc32c(second, third, bytes), 2 * bytes))
+        << bytes;
+  }
+}
+
 // Every set's instruction and products, and the tables' way on machines without.
 TEST(ChecksumTest, EveryLengthAndPlaceAsDefined) {
   testing::Random random(9);

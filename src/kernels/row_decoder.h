@@ -12,6 +12,7 @@
 #include <span>
 
 #include "core/tensor.h"
+#include "core/thread_pool.h"
 
 namespace pergola::kernels {
 
@@ -25,5 +26,14 @@ namespace pergola::kernels {
 // nothing where the CPU has products of polynomials: both are taken while a row is in registers.
 size_t DecodeRows(const TensorView& table, std::span<const int32_t> ids, float scale, float* out,
                   uint32_t* crc);
+
+// The same, shared among the threads of a pool, whose holder the caller is: rows behind one that is
+// not finite may be written, too.
+size_t DecodeRows(ThreadPool& threads, const TensorView& table, std::span<const int32_t> ids,
+                  float scale, float* out, uint32_t* crc);
+
+// From so many bytes of `out` on sharing pays, though the other threads sleep when it begins (80 us
+// on a small virtual machine).
+inline constexpr size_t kSharedRowsBytes = size_t{2560} << 10;
 
 }  // namespace pergola::kernels

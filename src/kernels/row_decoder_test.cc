@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -81,6 +80,71 @@ TEST(RowDecoderTest, StopsAtARowThatIsNotFinite) {
     uint32_t crc = 0;
     EXPECT_EQ(DecodeRows(table, ids, 1, actual.data(), &crc), 2u) << place;
     EXPECT_EQ(crc, Crc32c(std::as_bytes(std::span(actual).first(2 * kCols)))) << place;
+  }
+}
+
+// Rows so wide that a few are a part: any number of parts, of rows that are no whole number of
+// vectors, and of threads.
+class SharedRowDecoderTest : public ::testing::Test {
+ protected:
+  static constexpr int64_t kCols = 32769;
+
+  static std::vector<int32_t> Ids(size_t count) {
+    std::vector<int32_t> ids(count);
+    for (size_t i = 0; i < count; ++i) ids[i] = static_cast<int32_t>(i * 3 % 4);
+    return ids;
+  }
+
+  // With as many rows before that are finite, the bits and the checksum of one thread.
+  void ExpectShared(const TensorView& table, const std::vector<int32_t>& ids) {
+    const auto cols = static_cast<size_t>(table.cols());
+    std::vector<float> alone(ids.size() * cols), shared(ids.size() * cols, -1.0f);
+    uint32_t alone_crc = 77, shared_crc = 77;
+    const size_t good = DecodeRows(table, ids, kScale, alone.data(), &alone_crc);
+    EXPECT_EQ(DecodeRows(threads_, table, ids, kScale, shared.data(), &shared_crc), good);
+    EXPECT_EQ(shared_crc, alone_crc) << ids.size() << " rows";
+    shared.resize(good * cols);
+    alone.resize(good * cols);
+    EXPECT_TRUE(shared == alone) << ids.size() << " rows";
+  }
+
+  ThreadPool threads_{3};
+};
+
+TEST_F(SharedRowDecoderTest, GivesTheBitsOfOneThread) {
+  Random random(5);
+  const OwnedTensor halves(random, DType::kF16, 4, kCols);
+  for (size_t rows = 1; rows <= 40; ++rows) ExpectShared(halves.view(), Ids(rows));
+  const OwnedTensor blocks(random, DType::kQ8_0, 4, 65536);
+  for (const size_t rows : {1u, 2u, 7u, 20u}) ExpectShared(blocks.view(), Ids(rows));
+  const OwnedTensor narrow(random, DType::kBF16, 4, 3);
+  uint32_t crc = 5;
+  EXPECT_EQ(DecodeRows(threads_, narrow.view(), {}, kScale, nullptr, &crc), 0u);
+  EXPECT_EQ(crc, 5u);
+  ExpectShared(narrow.view(), Ids(9));
+}
+
+// More than there are parts at most.
+TEST_F(SharedRowDecoderTest, SplitsManyRowsEvenly) {
+  Random random(6);
+  ExpectShared(OwnedTensor(random, DType::kF32, 4, kCols).view(), Ids(303));
+}
+
+TEST_F(SharedRowDecoderTest, CountsTheRowsBeforeTheFirstThatIsNotFinite) {
+  std::vector<float> values(size_t{5} * kCols);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1021) - 500;
+  values.back() = -std::numeric_limits<float>::infinity();
+  TensorView table;
+  table.data = reinterpret_cast<const std::byte*>(values.data());
+  table.dtype = DType::kF32;
+  table.shape = Shape{5, kCols};
+  constexpr size_t kRows = 15;
+  for (size_t bad = 0; bad < kRows; ++bad) {
+    std::vector<int32_t> ids = Ids(kRows);
+    ids[bad] = 4;
+    ExpectShared(table, ids);
+    ids.back() = 4;  // and another in the last part
+    ExpectShared(table, ids);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/vec/pages-inl.h"
 
 namespace {
 
@@ -183,14 +184,6 @@ constexpr int OutputsAtOnce(int rows) {
   return outputs;
 }
 
-// Looks up where the pages of some bytes lie, of all at once: one after the other, as they are come
-// to, holds up reading and multiplying alike (on pages of 4 KiB one row reads 1.3 times as fast,
-// and eight rows are 1.2 to 1.6 times as fast).
-inline void FindPages(const std::byte* bytes, int64_t count) {
-  constexpr int64_t kPage = 4096;
-  for (int64_t at = 0; at < count; at += kPage) __builtin_prefetch(bytes + at, 0, 2);
-}
-
 template <class Row, int kRows = kMaxTileRows>
 void RunOutputs(int64_t rows, int64_t outputs, const RowsTile<Row>& first_tile) {
   if constexpr (kRows > 1) {
@@ -223,6 +216,7 @@ void RowsBlock(const LinearTask& task) {
   tile.row_bytes = task.panel_bytes / kPanelCols;
   tile.depth = task.inputs;
   tile.c_stride = (task.panel_end - task.panel_begin) * kPanelCols;
+  // On pages of 4 KiB one row reads 1.3 times as fast, and eight rows are 1.2 to 1.6 times as fast.
   FindPages(task.panels + task.panel_begin * task.panel_bytes,
             (task.panel_end - task.panel_begin) * task.panel_bytes);
   for (int64_t panel = task.panel_begin; panel < task.panel_end; ++panel) {
