@@ -21,7 +21,7 @@ STANDARD = re.compile(r"^[a-z_]+$|^[a-z_]+\.h$|^sys/[a-z]+\.h$|^immintrin\.h$")
 SPEAK_GRPC = ("rpc", "server", "grid")
 # SIMDe in the place of immintrin.h.
 SIMDE = re.compile(r"^simde/x86/")
-THIRD_PARTY_IN_HEADERS = {"kernels/cpu/vec/avx512_simde-inl.h": SIMDE, "kernels/cpu/vec/avx_vnni-inl.h": SIMDE}
+THIRD_PARTY_IN_HEADERS = {"kernels/cpu/vec/avx512_simde-inl.h": SIMDE, "kernels/cpu/vec/integer_sums-inl.h": SIMDE}
 
 
 def read_rules(path):

@@ -143,15 +143,15 @@ void ReadGroupScales(const std::byte* block, BlockIntegers* out) {
   }
 }
 
-// 128 bytes: byte j of a group of 32 holds values j (low nibble) and j + 32 of its 64.
-int NibbleOfGroup(const std::byte* quants, int i) {
-  return (Byte(quants + i / 64 * 32 + i % 32) >> (i / 32 % 2 * 4)) & 15;
+// 128 bytes: byte j of a group holds values j (low nibble) and j + group of its 2 * group.
+int NibbleOfGroup(const std::byte* quants, int group, int i) {
+  return (Byte(quants + i / (2 * group) * group + i % group) >> (i / group % 2 * 4)) & 15;
 }
 
 // Group scales; nibbles.
 void BlockQ4_K(const std::byte* block, BlockIntegers* out) {
   ReadGroupScales(block, out);
-  for (int i = 0; i < 256; ++i) Store(NibbleOfGroup(block + 16, i), out->value + i);
+  for (int i = 0; i < 256; ++i) Store(NibbleOfGroup(block + 16, 32, i), out->value + i);
 }
 
 // Group scales; 32 bytes: bit i / 32 of byte i % 32 is the fifth bit of value i; nibbles.
@@ -159,12 +159,12 @@ void BlockQ5_K(const std::byte* block, BlockIntegers* out) {
   ReadGroupScales(block, out);
   for (int i = 0; i < 256; ++i) {
     const int fifth = ((Byte(block + 16 + i % 32) >> (i / 32)) & 1) << 4;
-    Store(NibbleOfGroup(block + 48, i) | fifth, out->value + i);
+    Store(NibbleOfGroup(block + 48, 32, i) | fifth, out->value + i);
   }
 }
 
-// 128 bytes of low nibbles: byte j of a group of 64 holds values j and j + 64 of its 128; 64 bytes
-// of high bit pairs as Q2_K; 16 i8 scales of 16 values each; f16 scale of the scales.
+// 128 bytes of low nibbles, of groups of 64; 64 bytes of high bit pairs as Q2_K; 16 i8 scales of 16
+// values each; f16 scale of the scales.
 void BlockQ6_K(const std::byte* block, BlockIntegers* out) {
   out->group = 16;
   out->has_offset = false;
@@ -173,7 +173,7 @@ void BlockQ6_K(const std::byte* block, BlockIntegers* out) {
     out->step[i] = scale * static_cast<float>(SignedByte(block + 192 + i));
   }
   for (int i = 0; i < 256; ++i) {
-    const int low = (Byte(block + i / 128 * 64 + i % 64) >> (i / 64 % 2 * 4)) & 15;
+    const int low = NibbleOfGroup(block, 64, i);
     Store((low | (TwoBits(block + 128, i) << 4)) - 32, out->value + i);
   }
 }

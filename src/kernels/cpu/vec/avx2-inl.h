@@ -6,10 +6,6 @@
 
 #include <cstdint>
 
-#if defined(PERGOLA_VNNI)
-#include "kernels/cpu/vec/avx_vnni-inl.h"
-#endif
-
 namespace {
 
 constexpr int kLanes = 8;
@@ -102,56 +98,11 @@ inline VecI LoadBytes(const void* source) {
       _mm256_cvtepi8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(source))));
 }
 
-// Keeps an accumulator in a register: g++ 12 moves some through the stack otherwise.
-inline void KeepInRegister(VecF& value) { asm("" : "+x"(value)); }
-inline void KeepInRegister(VecI& value) { asm("" : "+x"(value)); }
-// A zero of its own for every sum, for the same reason as AddTo.
-inline VecI Zero() {
-  VecI zero = {};
-  asm volatile("" : "+x"(zero));  // equal statements would be merged
-  return zero;
-}
-
-// Sums stay in their registers by assembly: left to itself g++ 12 copies and spills half of a
-// tile's sums.
-
-// Per 32-bit lane: sum += a.low * b.low + a.high * b.high of its two 16-bit halves.
-constexpr bool kHasPairDot = true;
-#if defined(PERGOLA_VNNI)
-constexpr bool kFusedPairDot = true;  // one instruction
-inline void AddPairDot(VecI a, VecI b, VecI& sum) { AddWordProducts(a, b, sum); }
-#else
-constexpr bool kFusedPairDot = false;
-inline void AddPairDot(VecI a, VecI b, VecI& sum) {
-  const __m256i products =
-      _mm256_madd_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b));
-  asm("vpaddd %1, %0, %0" : "+x"(sum) : "x"(products));
-}
-#endif
-
-// Per 32-bit lane: the products of four bytes, of `a` unsigned and (without VNNI) below 16, of `b`
-// signed, summed over the fours of a block (without VNNI eight) from `start`. Begin, Add, End.
-constexpr bool kHasByteDot = true;
-#if defined(PERGOLA_VNNI)
-// Whether it takes any unsigned byte and sums any number of fours.
-constexpr bool kHasWideByteDot = true;
-inline VecI BeginByteDots(int32_t start) { return SetInt(start); }
-inline void AddByteDot(VecI a, VecI b, VecI& sum) { AddByteProducts(a, b, sum); }
-inline VecI EndByteDots(VecI sum, int32_t) { return sum; }
-#else
-constexpr bool kHasWideByteDot = false;
-// Pairs are summed in 16 bits: 8 * 2 * 15 * 127 is below 2^15.
-inline VecI BeginByteDots(int32_t) { return Zero(); }
-inline void AddByteDot(VecI a, VecI b, VecI& sum) {
-  VecI pairs;
-  asm("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0" : "+x"(sum), "=&x"(pairs) : "x"(a), "x"(b));
-}
-inline VecI EndByteDots(VecI sum, int32_t start) {
+// Per 32-bit lane: a.low * b.low + a.high * b.high of its two 16-bit halves.
+inline VecI PairDots(VecI a, VecI b) {
   return reinterpret_cast<VecI>(
-             _mm256_madd_epi16(reinterpret_cast<__m256i>(sum), _mm256_set1_epi16(1))) +
-         start;
+      _mm256_madd_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
 }
-#endif
 
 constexpr bool kHasBF16Dot = false;
 inline void AddBF16Dot(VecI, VecI, VecF&) {}
@@ -161,3 +112,5 @@ inline VecF LookUp(const float*, VecI) { return VecF{}; }
 inline bool Any(VecI) { return false; }
 
 }  // namespace
+
+#include "kernels/cpu/vec/integer_sums-inl.h"

@@ -7,10 +7,19 @@
 
 #include <cstdint>
 
+namespace {
+
+typedef float VecF __attribute__((vector_size(64)));
+typedef int32_t VecI __attribute__((vector_size(64)));
+typedef float VecFUnaligned __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t VecIUnaligned __attribute__((vector_size(64), aligned(1), may_alias));
+
+}  // namespace
+
 #if defined(PERGOLA_SIMDE)
 #include "kernels/cpu/vec/avx512_simde-inl.h"
 #else
-#include "kernels/cpu/vec/avx512_instructions-inl.h"
+#include <immintrin.h>
 #endif
 
 namespace {
@@ -124,46 +133,23 @@ inline VecI LoadBytes(const void* source) {
       _mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(source))));
 }
 
-// Per 32-bit lane: sum += a.low * b.low + a.high * b.high of its two 16-bit halves.
-constexpr bool kHasPairDot = true;
-#if defined(PERGOLA_VNNI)
-constexpr bool kFusedPairDot = true;  // one instruction
-inline void AddPairDot(VecI a, VecI b, VecI& sum) { AddWordProducts(a, b, sum); }
-#else
-constexpr bool kFusedPairDot = false;
-inline void AddPairDot(VecI a, VecI b, VecI& sum) {
-  AddDoubleWords(reinterpret_cast<VecI>(
-                     _mm512_madd_epi16(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b))),
-                 sum);
-}
-#endif
-
-// Per 32-bit lane: the products of four bytes, of `a` unsigned and (without VNNI) below 16, of `b`
-// signed, summed over the fours of a block (without VNNI eight) from `start`. Begin, Add, End.
-constexpr bool kHasByteDot = true;
-#if defined(PERGOLA_VNNI)
-// Whether it takes any unsigned byte and sums any number of fours.
-constexpr bool kHasWideByteDot = true;
-inline VecI BeginByteDots(int32_t start) { return SetInt(start); }
-inline void AddByteDot(VecI a, VecI b, VecI& sum) { AddByteProducts(a, b, sum); }
-inline VecI EndByteDots(VecI sum, int32_t) { return sum; }
-#else
-constexpr bool kHasWideByteDot = false;
-// Pairs are summed in 16 bits: 8 * 2 * 15 * 127 is below 2^15.
-inline VecI BeginByteDots(int32_t) { return Zero(); }
-inline void AddByteDot(VecI a, VecI b, VecI& sum) { AddBytePairs(a, b, sum); }
-inline VecI EndByteDots(VecI sum, int32_t start) {
+// Per 32-bit lane: a.low * b.low + a.high * b.high of its two 16-bit halves.
+[[maybe_unused]] inline VecI PairDots(VecI a, VecI b) {
   return reinterpret_cast<VecI>(
-             _mm512_madd_epi16(reinterpret_cast<__m512i>(sum), _mm512_set1_epi16(1))) +
-         start;
+      _mm512_madd_epi16(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
 }
-#endif
 
 // Per lane: sum += the products of its two bf16 halves, the high one first; subnormals count as
 // zero.
 #if defined(PERGOLA_BF16)
 constexpr bool kHasBF16Dot = true;
+#if defined(PERGOLA_SIMDE)
 inline void AddBF16Dot(VecI a, VecI b, VecF& sum) { AddBF16Products(a, b, sum); }
+#else
+inline void AddBF16Dot(VecI a, VecI b, VecF& sum) {
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+}
+#endif
 inline void StoreBF16(VecF value, uint16_t* target) {
   const __m256bh rounded = _mm512_cvtneps_pbh(value);
   __builtin_memcpy(target, &rounded, sizeof(rounded));
@@ -175,3 +161,5 @@ inline void StoreBF16(VecF, uint16_t*) {}
 #endif
 
 }  // namespace
+
+#include "kernels/cpu/vec/integer_sums-inl.h"

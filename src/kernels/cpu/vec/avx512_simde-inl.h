@@ -1,19 +1,14 @@
-// What avx512_instructions-inl.h gives, on a CPU with AVX2, FMA and F16C alone: the intrinsics of
-// avx512-inl.h and the instructions of its sums by SIMDe, and what SIMDe 0.7 lacks by loops. For
-// the tests of the simde preset, which prove the logic of kernels where the hardware lacks AVX-512;
-// far too slow for more.
+// The intrinsics of avx512-inl.h on a CPU with AVX2, FMA and F16C alone: by SIMDe, and what SIMDe
+// 0.7 lacks by loops. For the tests of the simde preset, which prove the logic of kernels where the
+// hardware lacks AVX-512; far too slow for more.
 #pragma once
 
 #define SIMDE_ENABLE_NATIVE_ALIASES
-#include <simde/x86/avx512/add.h>
 #include <simde/x86/avx512/cast.h>
 #include <simde/x86/avx512/cvt.h>
-#include <simde/x86/avx512/dpbusd.h>
-#include <simde/x86/avx512/dpwssd.h>
 #include <simde/x86/avx512/fmadd.h>
 #include <simde/x86/avx512/load.h>
 #include <simde/x86/avx512/madd.h>
-#include <simde/x86/avx512/maddubs.h>
 #include <simde/x86/avx512/max.h>
 #include <simde/x86/avx512/min.h>
 #include <simde/x86/avx512/mov_mask.h>
@@ -25,15 +20,6 @@
 #include <cstdint>
 
 namespace {
-
-typedef float VecF __attribute__((vector_size(64)));
-typedef int32_t VecI __attribute__((vector_size(64)));
-typedef float VecFUnaligned __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int32_t VecIUnaligned __attribute__((vector_size(64), aligned(1), may_alias));
-
-inline void KeepInRegister(VecF&) {}
-inline void KeepInRegister(VecI&) {}
-inline VecI Zero() { return VecI{}; }
 
 // Two halves of a vector.
 template <class Half, class Vector>
@@ -88,26 +74,6 @@ inline float PortableReduceMaxPs(__m512 value) {
 #define _mm512_maskz_loadu_ps(mask, source) PortableMaskzLoaduPs(mask, source)
 #define _mm512_mask_storeu_ps(target, mask, value) PortableMaskStoreuPs(target, mask, value)
 #define _mm512_reduce_max_ps(value) PortableReduceMaxPs(value)
-
-[[maybe_unused]] inline void AddDoubleWords(VecI a, VecI& sum) { sum += a; }
-
-[[maybe_unused]] inline void AddBytePairs(VecI a, VecI b, VecI& sum) {
-  const __m512i pairs =
-      _mm512_maddubs_epi16(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b));
-  sum = reinterpret_cast<VecI>(_mm512_add_epi16(reinterpret_cast<__m512i>(sum), pairs));
-}
-
-#if defined(PERGOLA_VNNI)
-inline void AddWordProducts(VecI a, VecI b, VecI& sum) {
-  sum = reinterpret_cast<VecI>(_mm512_dpwssd_epi32(
-      reinterpret_cast<__m512i>(sum), reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
-}
-
-inline void AddByteProducts(VecI a, VecI b, VecI& sum) {
-  sum = reinterpret_cast<VecI>(_mm512_dpbusd_epi32(
-      reinterpret_cast<__m512i>(sum), reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
-}
-#endif
 
 #if defined(PERGOLA_BF16)
 // SIMDe's _mm512_dpbf16_ps adds the low products first and keeps subnormals: the processor does
