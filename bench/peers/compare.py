@@ -40,15 +40,34 @@ def line_up(args):
         # Rounded to 4 bits without training it is another model: there the same weights in f32 are the truth.
         truth = path if kind == "Q4_0" else gguf / f"{GEMMA}-F32.gguf"
         lines[f"{GEMMA} {kind}"] = (truth, [("pergola", kind, path), ("llama.cpp", kind, path)])
+    if args.isa:  # the others choose their instructions themselves
+        lines = {title: (truth, [engine for engine in engines if engine[0] in ("pergola", "llama.cpp")])
+                 for title, (truth, engines) in lines.items()}
     return {title: line for title, line in lines.items() if args.only in title}
 
 
-def pergola_cells(args, path, threads, seconds, vectors, extra=()):
+def pergola_cells(args, path, threads, seconds, extra):
     command = [args.pergola, "bench", "engine", "--model", path, "--lengths", ",".join(map(str, args.lengths)),
                "--batch", ",".join(map(str, args.batch)), "--threads", str(threads), "--seconds", str(seconds),
-               "--json", *(["--vectors"] if vectors else []), *extra]
+               "--json", "--vectors", *extra]
     done = subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True)
-    return {(cell["length"], cell["batch"]): cell for cell in map(json.loads, done.stdout.splitlines())}
+    return cells_of(done.stdout)
+
+
+def cells_of(lines):
+    return {(cell["length"], cell["batch"]): cell for cell in map(json.loads, lines.splitlines())}
+
+
+def truth_of(args, path):
+    """The cells in f32, checked against the reference kernels: some minutes where texts are long."""
+    kept = args.truths and args.truths / f"{path.name}-{args.lengths}-{args.batch}.jsonl".replace(" ", "")
+    if kept and kept.exists():
+        return cells_of(kept.read_text())
+    cells = pergola_cells(args, path, max(args.threads), 0.001, ["--activations", "f32"])
+    if kept:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text("".join(json.dumps(cell) + "\n" for cell in cells.values()))
+    return cells
 
 
 def peer_cells(engine, path, threads, seconds, texts):
@@ -71,9 +90,8 @@ def least_cosine(rows, truth):
     return float(((a * b).sum(1) / numpy.linalg.norm(a, axis=1) / numpy.linalg.norm(b, axis=1)).min())
 
 
-def measure(args, title, truth_path, engines):
+def measure(args, title, truth, engines):
     """All cells of one line-up: [{engine, variant, threads, length, batch, tokens_per_s, ms_p50, cosine}]."""
-    truth = pergola_cells(args, truth_path, max(args.threads), 0.001, True, ["--activations", "f32"])
     texts = {key: [text["ids"] for text in cell["texts"]] for key, cell in truth.items()}
     results = []
     for threads in args.threads:
@@ -82,7 +100,7 @@ def measure(args, title, truth_path, engines):
             for engine, variant, path in engines:
                 if engine == "pergola":
                     weights = ["--weights", "int8"] if variant == "int8" else []
-                    cells = pergola_cells(args, path, threads, args.seconds, True, weights)
+                    cells = pergola_cells(args, path, threads, args.seconds, ["--unchecked", *weights])
                 else:
                     cells = peer_cells(engine, path, threads, args.seconds, texts)
                 for key, cell in cells.items():
@@ -118,12 +136,23 @@ def main():
     parser.add_argument("--threads", type=integers, default=[1, 2])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=pathlib.Path, help="where the cells go, a JSON line each")
+    parser.add_argument("--truths", type=pathlib.Path,
+                        help="a folder that keeps the true vectors for further runs of the same cells")
+    parser.add_argument("--isa", choices=["avx2"],
+                        help="hold Pergola and llama.cpp, its only peer then, to an older machine's instructions")
     args = parser.parse_args()
+    if args.isa:
+        os.environ["PERGOLA_FORCE_ISA"] = args.isa
+        sys.path.insert(0, str(HERE.parents[1] / "tests" / "gguf"))
+        from toolchain import Toolchain, default_folder
+        Toolchain(default_folder(), args.isa).make_library()
     hardware = subprocess.run([args.pergola, "bench", "hw", "--json"], check=True, capture_output=True, text=True)
     print("load average", *os.getloadavg(), "\n\n    " + hardware.stdout.strip(), flush=True)
-    cells = []
-    for title, (truth, engines) in line_up(args).items():
-        cells.append(measure(args, title, truth, engines))
+    cells, truths = [], {}
+    for title, (path, engines) in line_up(args).items():
+        if path not in truths:
+            truths[path] = truth_of(args, path)
+        cells.append(measure(args, title, truths[path], engines))
         print_table(title, cells[-1])
     if args.json:
         args.json.write_text("".join(json.dumps(cell) + "\n" for table in cells for cell in table))

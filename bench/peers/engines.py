@@ -3,6 +3,7 @@
 `max_batch` is how many texts a call takes. Rows are pooled, not normalised.
 """
 
+import os
 import pathlib
 import sys
 
@@ -48,7 +49,9 @@ class LlamaCpp:
         sys.path.insert(0, str(ROOT / "tests" / "gguf"))
         from llama_model import LlamaModel
         from toolchain import Toolchain, default_folder
-        self._model = LlamaModel(Toolchain(default_folder()).binding(), path, threads)
+        held = os.environ.get("PERGOLA_FORCE_ISA") == "avx2"  # compare.py --isa
+        tools = Toolchain(default_folder(), "avx2" if held else "")
+        self._model = LlamaModel(tools.binding(), path, threads)
 
     def encode(self, texts):
         return numpy.stack([self._model.encode(text) for text in texts])

@@ -4,14 +4,15 @@
 //   PERGOLA_RETURN_IF_ERROR(BenchEngine(options, [](const EngineBenchCell& cell) { ... }));
 //
 // Texts are distinct and there is no cache. A cell's vectors are checked before its time counts:
-// that of its first text against the reference kernels, every text's against the same text alone,
-// bit for bit. Not the server's speed: no scheduler, no network.
+// that of its first text against the reference kernels (unless told otherwise), every text's
+// against the same text alone, bit for bit. Not the server's speed: no scheduler, no network.
 #pragma once
 
 #include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,9 @@ struct EngineBenchOptions {
   std::chrono::duration<double> seconds{3};  // of a cell, after warming up
   kernels::ActivationPrecision activations = kernels::ActivationPrecision::kAuto;
   kernels::WeightType weights = kernels::WeightType::kAsIs;
+  // Whether the reference kernels compute the first texts, too. Without, each text is still
+  // compared with itself alone: for a caller that compares `vectors` with a truth of its own.
+  bool checked = true;
 };
 
 struct EngineBenchCell {
@@ -50,7 +54,7 @@ struct EngineBenchCell {
   double tokens_per_s = 0;                  // of all calls
   double ms_p50 = 0;                        // of a call
   double ms_p99 = 0;                        // of a call
-  double cosine = 0;                        // of the first text's vector to the reference kernels'
+  std::optional<double> cosine;             // of the first text's vector to the reference kernels'
   std::string numeric_class;                // of the products
   std::vector<std::vector<int32_t>> ids;    // of every text
   std::vector<std::vector<float>> vectors;  // their rows, not normalised

@@ -84,10 +84,18 @@ double ReadRate(const cpu::KernelTable& table, int threads, const MachinePeakOpt
 
 }  // namespace
 
-std::vector<MachinePeak> MeasureMachinePeaks(const MachinePeakOptions& options) {
+Result<std::vector<MachinePeak>> MeasureMachinePeaks(const MachinePeakOptions& options) {
   const int threads = options.num_threads > 0 ? options.num_threads : UsableCores();
   std::vector<KernelSet> sets = ListKernelSets();
+  const WantedKernelSet wanted = FindWantedKernelSet(options.isa);
+  if (!wanted.name.empty()) {
+    PERGOLA_ASSIGN_OR_RETURN(const KernelSet* best,
+                             PickKernelSet(sets, wanted.name, wanted.source));
+    sets.erase(sets.begin(), sets.begin() + (best - sets.data()));
+  }
   std::erase_if(sets, [](const KernelSet& set) { return !set.usable || set.table == nullptr; });
+  if (sets.empty())
+    return InvalidArgumentError("the reference kernels reach no limit of a machine");
   std::vector<MachinePeak> peaks;
   for (const Kind& kind : kKinds) {
     const auto index = static_cast<size_t>(kind.kind);

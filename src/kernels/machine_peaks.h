@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "pergola/status.h"
+
 namespace pergola::kernels {
 
 struct MachinePeak {
@@ -24,11 +26,14 @@ struct MachinePeakOptions {
   int num_threads = 0;  // 0: one per usable core
   // Of one round of one measurement; there are some 40 of them.
   std::chrono::milliseconds round = std::chrono::milliseconds(30);
+  // The best kernel set there may be, as the machine of somebody else would have it; empty =
+  // PERGOLA_FORCE_ISA, else the best that this CPU can run.
+  std::string isa = {};
   int64_t memory_bytes = int64_t{256} << 20;  // read per thread: more than any cache holds
 };
 
 // The best kernel set that this CPU can run and that has the instruction; what none has is left
-// out. Starts threads of its own; takes a second or two.
-std::vector<MachinePeak> MeasureMachinePeaks(const MachinePeakOptions& options);
+// out. Starts threads of its own; takes a second or two. Errors of PickKernelSet.
+Result<std::vector<MachinePeak>> MeasureMachinePeaks(const MachinePeakOptions& options);
 
 }  // namespace pergola::kernels

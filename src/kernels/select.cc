@@ -85,21 +85,21 @@ bool HasFoldedChecksum(const cpu::KernelTable& table) {
   return table.folded_crc32c != nullptr && multiplies_polynomials;
 }
 
+WantedKernelSet FindWantedKernelSet(const std::string& option) {
+  if (!option.empty()) return {option, "kernel set"};
+  const char* forced = std::getenv("PERGOLA_FORCE_ISA");
+  return {forced != nullptr ? forced : "", "PERGOLA_FORCE_ISA"};
+}
+
 Result<std::unique_ptr<Ops>> MakeOps(const OpsOptions& options) {
   if (options.num_threads < 0) {
     return InvalidArgumentError("number of threads is " + std::to_string(options.num_threads) +
                                 ", must not be negative");
   }
   const int num_threads = options.num_threads == 0 ? UsableCores() : options.num_threads;
-  std::string wanted = options.isa;
-  std::string source = "kernel set";
-  if (wanted.empty()) {
-    const char* forced = std::getenv("PERGOLA_FORCE_ISA");
-    if (forced != nullptr) wanted = forced;
-    source = "PERGOLA_FORCE_ISA";
-  }
+  const WantedKernelSet wanted = FindWantedKernelSet(options.isa);
   const std::vector<KernelSet> sets = ListKernelSets();
-  PERGOLA_ASSIGN_OR_RETURN(const KernelSet* set, PickKernelSet(sets, wanted, source));
+  PERGOLA_ASSIGN_OR_RETURN(const KernelSet* set, PickKernelSet(sets, wanted.name, wanted.source));
   if (set->table == nullptr) return MakeReferenceOps(num_threads);
   return cpu::MakeCpuOps({set->name, set->table}, num_threads);
 }

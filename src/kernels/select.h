@@ -55,6 +55,14 @@ bool HasFoldedChecksum(const cpu::KernelTable& table);
 Result<const KernelSet*> PickKernelSet(std::span<const KernelSet> sets, std::string_view wanted,
                                        std::string_view source);
 
+struct WantedKernelSet {
+  std::string name;         // empty: the best
+  std::string_view source;  // who named it, for messages
+};
+
+// `option`, or if that is empty what PERGOLA_FORCE_ISA says now.
+WantedKernelSet FindWantedKernelSet(const std::string& option);
+
 // Errors of PickKernelSet; INVALID_ARGUMENT for a negative number of threads. PERGOLA_FORCE_ISA is
 // read here, once per call.
 Result<std::unique_ptr<Ops>> MakeOps(const OpsOptions& options);

@@ -2,7 +2,8 @@
 
 All of it comes from one source package, llama-cpp-python, so converter and library are of one commit.
 It lies in <folder>/toolchain: `venv` (the converter needs torch and transformers, some 6 GB),
-`source` (the unpacked package), `lib` (libllama and libggml, built for this machine).
+`source` (the unpacked package), `lib` (libllama and libggml, built for this machine),
+`lib-avx2` (the same for AVX2, FMA and F16C alone, made when asked for).
 """
 
 import os
@@ -23,18 +24,23 @@ def default_folder():
 
 
 class Toolchain:
-    def __init__(self, folder):
+    def __init__(self, folder, isa=""):
+        """isa: "" for this machine's instructions, or "avx2"."""
+        self.isa = isa
         self.root = pathlib.Path(folder) / "toolchain"
         self.python = self.root / "venv" / "bin" / "python"
         self.source = self.root / "source"
         self.llama_cpp = self.source / "vendor" / "llama.cpp"
         self.converter = self.llama_cpp / "convert_hf_to_gguf.py"
-        self.lib = self.root / "lib"
+        self.lib = self.root / ("lib-" + isa if isa else "lib")
 
     def make(self):
         """Makes what is not there yet."""
         self.root.mkdir(parents=True, exist_ok=True)
         self._make_venv()
+        self.make_library()
+
+    def make_library(self):
         self._unpack_source()
         self._build_library()
 
@@ -79,12 +85,14 @@ class Toolchain:
     def _build_library(self):
         if (self.lib / "complete").exists():
             return
-        build = self.root / "build"
+        build = self.root / ("build-" + self.isa if self.isa else "build")
         # As the package builds it, without the programs and what only they need.
         options = ["-DCMAKE_BUILD_TYPE=Release", "-DBUILD_SHARED_LIBS=ON", "-DLLAMA_BUILD_COMMON=OFF",
                    "-DLLAMA_BUILD_TESTS=OFF", "-DLLAMA_BUILD_EXAMPLES=OFF", "-DLLAMA_BUILD_TOOLS=OFF",
                    "-DLLAMA_BUILD_SERVER=OFF", "-DLLAMA_CURL=OFF",
                    "-DCMAKE_BUILD_RPATH_USE_ORIGIN=ON"]
+        if self.isa == "avx2":  # what ggml builds for when it does not look at the machine
+            options.append("-DGGML_NATIVE=OFF")
         subprocess.run(["cmake", "-G", "Ninja", "-S", self.llama_cpp, "-B", build, *options],
                        check=True, stdout=subprocess.DEVNULL)
         subprocess.run(["cmake", "--build", build, "--target", "llama"], check=True,
