@@ -7,6 +7,11 @@
 #include "gateway/http_connection.h"
 
 namespace pergola::gateway {
+namespace {
+
+constexpr std::chrono::milliseconds kAlone{100};
+
+}  // namespace
 
 void ServerShared::BecameBusy() {
   const std::lock_guard lock(busy_mutex_);
@@ -23,8 +28,13 @@ bool ServerShared::WaitUntilQuiet(std::chrono::milliseconds limit) {
   return quiet_.wait_for(lock, limit, [this] { return busy_ == 0; });
 }
 
+bool ServerShared::SendsAlone(const ManagedConnection* connection, service::Clock::time_point now) {
+  if (last_sender_.exchange(connection) != connection) sends_since_ = now;
+  return now - sends_since_.load() >= kAlone;
+}
+
 void ConnectionSet::Adopt(int fd, std::shared_ptr<TlsContext> tls, std::string peer) {
-  std::unique_ptr<HttpStream> stream = HttpStream::Adopt(io_, fd, std::move(tls));
+  std::unique_ptr<HttpStream> stream = HttpStream::Adopt(io(), fd, std::move(tls));
   if (all_closed_) return;  // and so is this one
   StartConnection(shared_from_this(), std::move(stream), std::move(peer));
   if (server_->draining) BeginDrain();

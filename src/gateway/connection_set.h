@@ -15,13 +15,10 @@
 #include <unordered_set>
 
 #include "gateway/byte_budget.h"
+#include "gateway/event_loop.h"
 #include "gateway/http_server.h"
 #include "gateway/http_stream.h"
 #include "gateway/request_gate.h"
-
-namespace boost::asio {
-class io_context;
-}
 
 namespace pergola::gateway {
 
@@ -31,6 +28,8 @@ class WorkerPool {
   virtual ~WorkerPool() = default;
   virtual void Run(std::function<void()> work) = 0;
 };
+
+class ManagedConnection;
 
 // What all connections of a server share. Thread-safe; immutable but for the counters.
 struct ServerShared {
@@ -69,7 +68,13 @@ struct ServerShared {
   void BecameQuiet();
   bool WaitUntilQuiet(std::chrono::milliseconds limit);
 
+  // Notes a request with a body, of `connection`. Whether no other one has sent such for a while.
+  bool SendsAlone(const ManagedConnection* connection, service::Clock::time_point now);
+
  private:
+  std::atomic<const ManagedConnection*> last_sender_ = nullptr;  // perhaps gone
+  std::atomic<service::Clock::time_point> sends_since_ = service::Clock::time_point::min();
+
   std::mutex busy_mutex_;
   std::condition_variable quiet_;
   int64_t busy_ = 0;  // guarded by busy_mutex_
@@ -107,9 +112,11 @@ class ManagedConnection {
 // and idle_count.
 class ConnectionSet : public std::enable_shared_from_this<ConnectionSet> {
  public:
-  // `io` must outlive the connections.
-  ConnectionSet(std::shared_ptr<ServerShared> server, boost::asio::io_context& io)
-      : server_(std::move(server)), io_(io), mailbox_(std::make_shared<LoopMailbox>(io)) {}
+  // `loop` must outlive the connections.
+  ConnectionSet(std::shared_ptr<ServerShared> server, EventLoop& loop)
+      : server_(std::move(server)),
+        loop_(loop),
+        mailbox_(std::make_shared<LoopMailbox>(loop.io())) {}
 
   // Starts a connection on the connected socket `fd`, which it owns from now on.
   void Adopt(int fd, std::shared_ptr<TlsContext> tls, std::string peer);
@@ -133,11 +140,12 @@ class ConnectionSet : public std::enable_shared_from_this<ConnectionSet> {
   std::span<char> read_area() { return read_area_; }
 
   const std::shared_ptr<ServerShared>& server() const { return server_; }
-  boost::asio::io_context& io() { return io_; }
+  EventLoop& loop() { return loop_; }
+  boost::asio::io_context& io() { return loop_.io(); }
 
  private:
   const std::shared_ptr<ServerShared> server_;  // second owner: the server
-  boost::asio::io_context& io_;
+  EventLoop& loop_;
   const std::shared_ptr<LoopMailbox> mailbox_;
   std::unordered_set<ManagedConnection*> all_;  // each owns itself while its coroutine runs
   std::list<ManagedConnection*> idle_;          // longest waiting first

@@ -100,6 +100,7 @@ class HttpConnection : public ManagedConnection,
   awaitable<Next> InflateBody(const std::string& path, HttpExchange* exchange, std::string* body);
   awaitable<Next> AwaitHandler(HttpHead head, std::string body, std::chrono::milliseconds timeout,
                                std::shared_ptr<HttpExchange> exchange, HttpResponse* response);
+  void Handle(HttpRequest request, HttpRespond respond);
   awaitable<bool> Send(HttpResponse response);
   awaitable<bool> SendWhole(HttpResponse response, ResponseFrame frame);
   awaitable<bool> SendStream(HttpResponse response, ResponseFrame frame);
@@ -510,7 +511,7 @@ awaitable<HttpConnection::Next> HttpConnection::AwaitHandler(HttpHead head, std:
     mailbox->Post(std::move(work));
   };
   exchange->wake = [this] { event_.cancel(); };
-  server_->handler->Handle(std::move(request), MakeRespond(exchange));
+  Handle(std::move(request), MakeRespond(exchange));
   Next next = Next::kGoOn;
   while (!exchange->response) {
     if (closed_ || ended_) {
@@ -535,6 +536,22 @@ awaitable<HttpConnection::Next> HttpConnection::AwaitHandler(HttpHead head, std:
   if (next == Next::kClose || exchange->response->status == 504) current_.cancel->Cancel();
   if (next == Next::kGoOn) *response = std::move(*exchange->response);
   co_return next;
+}
+
+// Of a lone client a request has this thread for itself: nobody else's would wait for it, or be
+// computed together with it.
+void HttpConnection::Handle(HttpRequest request, HttpRespond respond) {
+  HttpHandler& handler = *server_->handler;
+  request.may_block = !request.body.empty() && server_->SendsAlone(this, request.received) &&
+                      server_->requests_in_work == 1 && set_->loop().CanLend();
+  if (!request.may_block) return handler.Handle(std::move(request), std::move(respond));
+  set_->loop().Lend(
+      [&handler, request = std::move(request), respond = std::move(respond)]() mutable {
+        try {
+          handler.Handle(std::move(request), std::move(respond));
+        } catch (...) {  // out of memory: ends this request alone, which is seen as dropped
+        }
+      });
 }
 
 // Runs `work` on a worker thread and waits for its end, whatever happens. False: closed, not run.

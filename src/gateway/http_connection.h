@@ -3,8 +3,9 @@
 //
 // A coroutine on one network thread runs it from handshake to close; callbacks of the stream, of
 // the handler and of worker threads only note what happened and wake it. While a request is with
-// the handler one read stays under way, so that the end of the stream (the client went away) is
-// seen and pipelined bytes wait in the buffer. Started by connection_set.cc; not for others.
+// the handler (perhaps on this very thread, while another runs the coroutine: event_loop.h) one
+// read stays under way, so that the end of the stream (the client went away) is seen and pipelined
+// bytes wait in the buffer. Started by connection_set.cc; not for others.
 #pragma once
 
 #include <memory>

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <boost/asio/basic_socket_acceptor.hpp>
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -17,7 +16,9 @@
 #include <thread>
 #include <utility>
 
+#include "core/alarm.h"
 #include "gateway/connection_set.h"
+#include "gateway/event_loop.h"
 #include "gateway/http_listener.h"
 #include "gateway/request_id.h"
 #include "gateway/response_head.h"
@@ -44,39 +45,34 @@ class Workers : public WorkerPool {
   asio::thread_pool pool_;
 };
 
-// One network thread with its connections.
+// One event loop with its connections.
 class NetworkThread {
  public:
-  explicit NetworkThread(std::shared_ptr<ServerShared> server)
-      : work_(io_.get_executor()), set_(std::make_shared<ConnectionSet>(std::move(server), io_)) {}
+  NetworkThread(std::shared_ptr<ServerShared> server, std::unique_ptr<Alarm> alarm)
+      : loop_(std::move(alarm)), set_(std::make_shared<ConnectionSet>(std::move(server), loop_)) {}
 
-  void Start() {
-    thread_ = std::thread([this] { io_.run(); });
-  }
+  void Start() { loop_.Start(); }
   // After all connections were told to close: returns when they have.
   void Join() {
     set_->mailbox()->Retire();
-    work_.reset();
-    if (thread_.joinable()) thread_.join();
+    loop_.Join();
   }
   // Runs `work` on the thread and waits for it.
   void Call(std::function<void()> work) {
     std::promise<void> done;
-    asio::post(io_, [&] {
+    asio::post(io(), [&] {
       work();
       done.set_value();
     });
     done.get_future().wait();
   }
 
-  asio::io_context& io() { return io_; }
+  asio::io_context& io() { return loop_.io(); }
   ConnectionSet& set() { return *set_; }
 
  private:
-  asio::io_context io_{1};
-  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  EventLoop loop_;
   std::shared_ptr<ConnectionSet> set_;  // second owners: its connections
-  std::thread thread_;
 };
 
 std::string PeerName(const Protocol::endpoint& endpoint) {
@@ -303,7 +299,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(HttpServerOptions options,
   impl->workers = std::make_unique<Workers>(impl->server->options.worker_threads);
   impl->server->workers = impl->workers.get();
   for (int thread = 0; thread < impl->server->options.network_threads; ++thread) {
-    impl->threads.push_back(std::make_unique<NetworkThread>(impl->server));
+    PERGOLA_ASSIGN_OR_RETURN(std::unique_ptr<Alarm> alarm, Alarm::Make());
+    impl->threads.push_back(std::make_unique<NetworkThread>(impl->server, std::move(alarm)));
     impl->threads.back()->Start();
   }
   PERGOLA_RETURN_IF_ERROR(impl->Open());

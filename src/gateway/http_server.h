@@ -8,10 +8,11 @@
 //   ... SIGTERM ...
 //   server->Drain(std::chrono::seconds(30));
 //
-// Few network threads serve all connections and never compute or wait. A request reaches the
-// handler when its head passed every check (route, method, key, content type, sizes) and its body
-// is whole and inflated; all other requests are answered here with the handler's error rendering.
-// Every answer carries x-request-id, x-content-type-options, server and date.
+// Few network threads serve all connections and never compute or wait, but for requests of a client
+// that nobody else sends beside (event_loop.h): then another one takes their place. A request
+// reaches the handler when its head passed every check (route, method, key, content type, sizes)
+// and its body is whole and inflated; all other requests are answered here with the handler's error
+// rendering. Every answer carries x-request-id, x-content-type-options, server and date.
 //
 // A peer that closes its sending side while its request is in work counts as gone: the request is
 // cancelled and the connection closed. HTTP/2 is not spoken.
@@ -59,8 +60,9 @@ struct HttpServerOptions {
   std::string tls_cert_file;  // PEM chain; TLS 1.2 or later on the TCP ports. Empty: plain HTTP
   std::string tls_key_file;   // PEM
 
-  int network_threads = 1;  // one moves some 30,000 small requests a second
-  int worker_threads = 2;   // for gzip of large bodies and HttpResponse::next_chunk
+  // One moves some 30,000 small requests a second. Each has another one beside it that sleeps.
+  int network_threads = 1;
+  int worker_threads = 2;  // for gzip of large bodies and HttpResponse::next_chunk
 
   int max_connections = 4096;  // beyond, the longest idle one is closed for a new one
   std::chrono::milliseconds keepalive_timeout = std::chrono::seconds(75);

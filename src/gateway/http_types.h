@@ -40,6 +40,8 @@ struct HttpRequest {
   service::Clock::time_point deadline = service::Clock::time_point::max();
   // Set when the client goes away or the deadline passes. Never null.
   std::shared_ptr<service::CancelToken> cancel;  // second owner: the connection
+  // Whether Handle may hold the calling thread for as long as it likes.
+  bool may_block = false;
 
   // First header of that (lower case) name; nullopt if none.
   std::optional<std::string_view> header(std::string_view name) const;
@@ -60,7 +62,7 @@ struct HttpResponse {
 using HttpRespond = std::function<void(HttpResponse)>;
 
 // Answers requests. Thread-safe: called from several network threads; must not block them for long:
-// work that takes more than some 100 us moves to another thread.
+// work that takes more than some 100 us moves to another thread, unless request.may_block.
 class HttpHandler {
  public:
   virtual ~HttpHandler() = default;

@@ -163,7 +163,8 @@ void Routes::State::AnswerPost(const ExchangePtr& exchange) {
     exchange->HoldKey(key);
   }
   if (AnswerAgain(exchange)) return;
-  if (request.body.size() <= static_cast<size_t>(options.inline_body_bytes)) {
+  const bool is_small = request.body.size() <= static_cast<size_t>(options.inline_body_bytes);
+  if (is_small || request.may_block) {
     return Run(exchange);
   }
   pool.Post([this, exchange] { Run(exchange); });
@@ -283,6 +284,7 @@ void Routes::State::Submit(const ExchangePtr& exchange, PreparedEmbed prepared) 
   const int key = exchange->request().api_key;
   if (key >= 0) prepared.request.tenant = std::to_string(key);
   prepared.request.cancel = exchange->request().cancel;
+  prepared.request.may_block = exchange->request().may_block;
   const Clock::time_point asked = Clock::now();
   if (const auto& trace = exchange->request().trace) {
     trace->Add(Stage::kTokenise, exchange->work_began(), asked - exchange->work_began());

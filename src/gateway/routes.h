@@ -6,8 +6,9 @@
 //   PERGOLA_ASSIGN_OR_RETURN(auto server, HttpServer::Start(server_options, routes));
 //
 // A request goes: route table -> dialect parse -> model, prompts, tokens (embed_path.h) ->
-// InferenceService::Submit -> dialect render. Small requests do all of it on the calling thread;
-// large bodies and answers move to a pool, so that no network thread is held up.
+// InferenceService::Submit -> dialect render. Small requests do all of it on the calling thread,
+// and of all sizes those that may block; other large bodies, and large answers, move to a pool, so
+// that no network thread is held up.
 #pragma once
 
 #include <chrono>

@@ -222,14 +222,25 @@ void Scheduler::EnqueueSequence(const std::shared_ptr<Request>& request, size_t 
 }
 
 void Scheduler::Submit(service::InferenceRequest request, service::InferenceCallback done) {
+  const bool may_block = request.may_block;
   Finished finished;
   Enqueue(std::move(request), std::move(done), &finished);
+  std::unique_lock<std::mutex> lock(mutex_);
   bool wake = false;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    // Whoever holds the engine looks again.
-    if (!queue_.empty() && !engine_busy_) wake = !collecting_ || CollectUntilNow() <= Clock::now();
+  // Whoever holds the engine looks again.
+  if (!queue_.empty() && !engine_busy_) {
+    const bool at_once = CollectUntilNow() <= Clock::now();
+    wake = at_once || !collecting_;
+    if (at_once && !collecting_ && may_block && finished.empty()) {
+      ++blocking_callers_;
+      finished = RunOneBatch(lock);
+      --blocking_callers_;
+      blocking_done_.notify_all();
+      if (!queue_.empty()) engine_wanted_.notify_one();
+      wake = false;
+    }
   }
+  lock.unlock();
   if (wake) engine_wanted_.notify_one();
   CallBack(finished);  // last: whoever is called back may be the one who ends this
 }
@@ -263,7 +274,7 @@ Result<InferenceOutput> Scheduler::RunBlocking(service::InferenceRequest request
   std::unique_lock<std::mutex> lock(mutex_);
   while (!answered) {
     if (!engine_busy_ && !queue_.empty()) {
-      RunOneBatch(lock);
+      RunAndCallBack(lock);
     } else {
       blocking_done_.wait(lock);
     }
@@ -285,7 +296,7 @@ void Scheduler::EngineLoop() {
       collecting_ = false;
       continue;  // others may have come, or have taken what waited
     }
-    RunOneBatch(lock);
+    RunAndCallBack(lock);
   }
 }
 
@@ -408,7 +419,7 @@ void Scheduler::NoteLoadTime(std::chrono::nanoseconds load_time) {
   }
 }
 
-void Scheduler::RunOneBatch(std::unique_lock<std::mutex>& lock) {
+Scheduler::Finished Scheduler::RunOneBatch(std::unique_lock<std::mutex>& lock) {
   Finished finished;
   MakeReady(lock, &finished);
   const Clock::time_point start = Clock::now();
@@ -436,13 +447,14 @@ void Scheduler::RunOneBatch(std::unique_lock<std::mutex>& lock) {
     busy_seconds_ += std::chrono::duration<double>(inference_time).count();
     Complete(batch, outputs, inference_time, &finished);
   }
-  // Callbacks run without the mutex and without the engine token: the next batch may start
-  // meanwhile.
+  return finished;
+}
+
+void Scheduler::RunAndCallBack(std::unique_lock<std::mutex>& lock) {
+  const Finished finished = RunOneBatch(lock);
   const bool more = !queue_.empty();
   lock.unlock();
-  if (more) {
-    engine_wanted_.notify_one();
-  }
+  if (more) engine_wanted_.notify_one();
   CallBack(finished);
   lock.lock();
   blocking_done_.notify_all();

@@ -5,8 +5,8 @@
 //   auto output = scheduler.RunBlocking(std::move(request));         // shells, the library face
 //
 // While one batch runs the next fills (batching_policy.h). The engine is owned through a token: its
-// holder runs batches. A thread of the scheduler takes it for Submit; RunBlocking takes it itself
-// when the engine is idle, which saves two thread hand-offs.
+// holder runs batches. A thread of the scheduler takes it for Submit; RunBlocking, and Submit where
+// it may block, take it themselves when the engine is idle, which saves two thread hand-offs.
 //
 // Tenants (InferenceRequest::tenant) take turns by tokens (fair_order.h): one that sends a million
 // sequences delays another's single one by at most a step and its own.
@@ -108,7 +108,10 @@ class Scheduler : public service::InferenceService {
   static service::Clock::time_point GivesUpAt(const Request& request);
   void FailQueue(const Status& status, Finished* finished);  // mutex_ held
   // With mutex_ held and the engine idle: runs one batch (mutex_ free meanwhile), completes it.
-  void RunOneBatch(std::unique_lock<std::mutex>& lock);
+  // Returns who is to be called back, without the mutex: the next batch may run meanwhile.
+  Finished RunOneBatch(std::unique_lock<std::mutex>& lock);
+  // The same, and calls them back, the mutex free.
+  void RunAndCallBack(std::unique_lock<std::mutex>& lock);
   // `missing`: why the runner is not ready, if so; told to those who give up for it. mutex_ held.
   void DropDead(service::Clock::time_point now, const Status& missing, Finished* finished);
   std::vector<WorkPtr> TakeBatch(service::Clock::time_point now);  // mutex_ held

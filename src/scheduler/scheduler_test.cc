@@ -269,13 +269,95 @@ TEST_F(SchedulerTest, BlockingCallersShareTheEngine) {
             output->sequences[0]->by_kind[0].values[0] == static_cast<float>(caller + round % 50)) {
           ++right;
         }
-        const auto async = Submit(Embed({{round % 60}})).get();
+        InferenceRequest request = Embed({{round % 60}});
+        request.may_block = round % 2 == 0;
+        const auto async = Submit(std::move(request)).get();
         if (async.ok()) ++right;
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(right, 4 * 200 * 2);
+}
+
+TEST_F(SchedulerTest, WhoMayBlockIsAnsweredBeforeSubmitReturns) {
+  Start(NoCache(), false);
+  for (int32_t id = 1; id < 50; ++id) {
+    InferenceRequest request = Embed({{id}});
+    request.may_block = true;
+    std::thread::id answerer;
+    float sum = 0;
+    scheduler_->Submit(std::move(request), [&](Result<InferenceOutput> output) {
+      answerer = std::this_thread::get_id();
+      sum = output.ok() ? output->sequences[0]->by_kind[0].values[0] : -1;
+    });
+    ASSERT_EQ(answerer, std::this_thread::get_id());
+    ASSERT_EQ(sum, static_cast<float>(id));
+  }
+}
+
+TEST_F(SchedulerTest, WhoMayBlockDoesNotWaitForABatchUnderWay) {
+  Start(NoCache(), true);
+  auto first = Submit(Embed({{1}}));
+  gate_.AwaitArrival();
+  InferenceRequest request = Embed({{2}});
+  request.may_block = true;
+  auto second = Submit(std::move(request));  // returns
+  gate_.Open();
+  EXPECT_TRUE(first.get().ok());
+  EXPECT_TRUE(second.get().ok());
+}
+
+TEST_F(SchedulerTest, WhoMayBlockWaitsForCompanyAsAllDo) {
+  SchedulerOptions options = NoCache();
+  options.batching.adaptive_wait = false;
+  options.batching.fixed_wait = std::chrono::hours(1);
+  Start(options, false);
+  std::vector<std::future<Result<InferenceOutput>>> answers;
+  for (int32_t id = 1; id < 3; ++id) {
+    InferenceRequest request = Embed({{id, 2, 3, 4, 5, 6, 7, 8}});
+    request.may_block = true;
+    answers.push_back(Submit(std::move(request)));  // 8 tokens, half a step
+  }
+  for (auto& answer : answers) EXPECT_TRUE(answer.get().ok());
+  EXPECT_EQ(batches_.size(), 1u);
+}
+
+TEST_F(SchedulerTest, WhatComesWhileACallerComputesIsTheNextBatch) {
+  Start(NoCache(), true);
+  std::thread caller([this] {
+    InferenceRequest request = Embed({{1}});
+    request.may_block = true;
+    EXPECT_TRUE(Submit(std::move(request)).get().ok());
+  });
+  gate_.AwaitArrival();
+  std::vector<std::future<Result<InferenceOutput>>> later;
+  for (int32_t id = 2; id < 8; ++id) later.push_back(Submit(Embed({{id}})));
+  gate_.Open();
+  caller.join();
+  for (auto& answer : later) EXPECT_TRUE(answer.get().ok());
+  ASSERT_EQ(batches_.size(), 2u);
+  EXPECT_EQ(batches_[1].size(), 6u);
+}
+
+TEST_F(SchedulerTest, TheEndWaitsForACallerThatComputes) {
+  Start(NoCache(), true);
+  std::promise<Status> answered;
+  std::thread caller([&] {
+    InferenceRequest request = Embed({{1}});
+    request.may_block = true;
+    scheduler_->Submit(std::move(request), [&](Result<InferenceOutput> output) {
+      answered.set_value(output.status());
+    });
+  });
+  gate_.AwaitArrival();
+  auto waiting = Submit(Embed({{2}}));
+  std::thread destroyer([this] { scheduler_.reset(); });
+  EXPECT_EQ(waiting.get().status().code(), StatusCode::kUnavailable);  // it has begun to end
+  gate_.Open();
+  EXPECT_TRUE(answered.get_future().get().ok());
+  caller.join();
+  destroyer.join();
 }
 
 TEST_F(SchedulerTest, MetricsTellBatchesAndCache) {

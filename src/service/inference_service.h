@@ -79,6 +79,9 @@ struct InferenceRequest {
   std::optional<std::chrono::milliseconds> keep_alive = std::nullopt;
   // Asks whether the model works and is no use of it: it does not keep the weights in memory.
   bool probe = false;
+  // Submit may compute on the calling thread before it returns, others' sequences included; `done`
+  // must not end the service then. The caller has nothing to do until it is answered.
+  bool may_block = false;
 };
 
 // `rows` x `width` f32, row-major.
@@ -141,7 +144,7 @@ class InferenceService {
  public:
   virtual ~InferenceService() = default;
 
-  // Never blocks on computing. Errors, by callback:
+  // Never blocks on computing unless request.may_block. Errors, by callback:
   //   NOT_FOUND           model
   //   INVALID_ARGUMENT    a sequence is empty, too long, holds an id outside the vocabulary or a
   //                       span outside itself; an output that the model does not have

@@ -3,6 +3,8 @@
 //   GET  /get       {"path":...}: at once; /open: the same, without a key
 //   POST /echo      the body, from another thread; /form the same with form content types allowed
 //   any  /hold      not answered before Answer()
+//   POST /block     likewise, and holds the thread until then; "may not block" if it may not
+//   any  /may_block "yes" or "no"
 //   GET  /large     3,000 bytes
 //   GET  /stream    "start" and then 5 pieces of 1,000 bytes; /endless: pieces without end
 //   GET  /drop      forgets the request; /twice answers twice
@@ -26,11 +28,11 @@ class FakeHandler : public HttpHandler {
 
   RouteCheck Check(std::string_view method, std::string_view path) const override {
     RouteCheck check;
-    const bool post = path == "/echo" || path == "/form";
+    const bool post = path == "/echo" || path == "/form" || path == "/block";
     const bool get = path == "/get" || path == "/open" || path == "/large" || path == "/stream" ||
                      path == "/endless" || path == "/drop" || path == "/twice" ||
                      path == "/metrics" || path == "/docs" || path == "/a/b";
-    const bool any = path == "/hold";
+    const bool any = path == "/hold" || path == "/may_block";
     check.path_known = post || get || any;
     check.allow = post ? "POST" : any ? "GET, HEAD, POST" : "GET, HEAD";
     check.method_allowed = ((post || any) && method == "POST") ||
@@ -60,6 +62,15 @@ class FakeHandler : public HttpHandler {
       const std::lock_guard lock(mutex_);
       held_.push_back({std::move(request), std::move(respond)});
       changed_.notify_all();
+    } else if (path == "/block" && request.may_block) {
+      std::unique_lock lock(mutex_);
+      const size_t index = held_.size();
+      held_.push_back({std::move(request), std::move(respond)});
+      changed_.notify_all();
+      changed_.wait(lock, [&] { return held_[index].answered; });
+    } else if (path == "/block" || path == "/may_block") {
+      response.body = path == "/block" ? "may not block" : request.may_block ? "yes" : "no";
+      respond(std::move(response));
     } else if (path == "/echo" || path == "/form") {
       response.body = std::move(request.body);
       const std::lock_guard lock(mutex_);
@@ -93,6 +104,9 @@ class FakeHandler : public HttpHandler {
     HttpResponse response;
     response.body = std::move(body);
     Held(index).respond(std::move(response));
+    const std::lock_guard lock(mutex_);
+    held_.at(index).answered = true;
+    changed_.notify_all();
   }
   std::shared_ptr<service::CancelToken> cancel(size_t index) { return Held(index).request.cancel; }
   service::Clock::time_point deadline(size_t index) { return Held(index).request.deadline; }
@@ -107,6 +121,7 @@ class FakeHandler : public HttpHandler {
   struct HeldRequest {
     HttpRequest request;
     HttpRespond respond;
+    bool answered = false;
   };
   HeldRequest Held(size_t index) {
     const std::lock_guard lock(mutex_);
