@@ -152,7 +152,8 @@ Status FrameConnection::Send(std::string_view frame) {
   return OkStatus();
 }
 
-Status FrameConnection::ReadExactly(std::byte* to, size_t bytes, bool wait) {
+Status FrameConnection::ReadExactly(std::byte* to, size_t bytes,
+                                    const std::function<void()>* resting) {
   size_t done = 0;
   while (done < bytes) {
     const ssize_t got = tls_ != nullptr ? tls_->Read(to + done, bytes - done)
@@ -163,7 +164,11 @@ Status FrameConnection::ReadExactly(std::byte* to, size_t bytes, bool wait) {
     } else if (got == 0) {
       return UnavailableError("the peer closed the connection");
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!wait || done > 0) PERGOLA_RETURN_IF_ERROR(CheckLimit());
+      if (resting != nullptr && done == 0) {
+        (*resting)();
+      } else {
+        PERGOLA_RETURN_IF_ERROR(CheckLimit());
+      }
     } else if (errno != EINTR) {
       return UnavailableError(std::string("cannot receive: ") + std::strerror(errno));
     }
@@ -175,37 +180,38 @@ Status FrameConnection::Drop(uint64_t bytes) {
   std::array<std::byte, 4096> dropped;
   while (bytes > 0) {
     const size_t step = std::min<uint64_t>(bytes, dropped.size());
-    PERGOLA_RETURN_IF_ERROR(ReadExactly(dropped.data(), step, /*wait=*/false));
+    PERGOLA_RETURN_IF_ERROR(ReadExactly(dropped.data(), step));
     bytes -= step;
   }
   return OkStatus();
 }
 
-Status FrameConnection::ReceiveFrame(bool wait, uint64_t most, FrameHeader* header,
-                                     std::vector<std::byte>* payload) {
+Status FrameConnection::ReceiveFrame(const std::function<void()>* resting, uint64_t most,
+                                     FrameHeader* header, std::vector<std::byte>* payload) {
   std::array<std::byte, kFrameHeaderBytes> bytes;
-  PERGOLA_RETURN_IF_ERROR(ReadExactly(bytes.data(), bytes.size(), wait));
+  PERGOLA_RETURN_IF_ERROR(ReadExactly(bytes.data(), bytes.size(), resting));
   PERGOLA_ASSIGN_OR_RETURN(*header, ParseFrameHeader(bytes));
   if (header->payload_bytes > most) {
     payload->clear();
     return Drop(header->payload_bytes);
   }
   payload->resize(header->payload_bytes);
-  PERGOLA_RETURN_IF_ERROR(ReadExactly(payload->data(), payload->size(), /*wait=*/false));
+  PERGOLA_RETURN_IF_ERROR(ReadExactly(payload->data(), payload->size()));
   return CheckPayload(*header, *payload);
 }
 
 Status FrameConnection::Receive(FrameHeader* header, std::vector<std::byte>* payload) {
-  return ReceiveFrame(/*wait=*/false, kMaxPayloadBytes, header, payload);
+  return ReceiveFrame(nullptr, kMaxPayloadBytes, header, payload);
 }
 
 Status FrameConnection::ReceiveBounded(uint64_t most, FrameHeader* header,
                                        std::vector<std::byte>* payload) {
-  return ReceiveFrame(/*wait=*/false, most, header, payload);
+  return ReceiveFrame(nullptr, most, header, payload);
 }
 
-Status FrameConnection::ReceiveNext(FrameHeader* header, std::vector<std::byte>* payload) {
-  return ReceiveFrame(/*wait=*/true, kMaxPayloadBytes, header, payload);
+Status FrameConnection::ReceiveNext(const std::function<void()>& resting, FrameHeader* header,
+                                    std::vector<std::byte>* payload) {
+  return ReceiveFrame(&resting, kMaxPayloadBytes, header, payload);
 }
 
 }  // namespace pergola::grid

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,14 +68,17 @@ class FrameConnection {
   // The same of a peer that is yet to show that it may ask: a payload of more than `most` bytes is
   // read and dropped, and none is left.
   Status ReceiveBounded(uint64_t most, FrameHeader* header, std::vector<std::byte>* payload);
-  // As Receive, but waits for the first byte for ever.
-  Status ReceiveNext(FrameHeader* header, std::vector<std::byte>* payload);
+  // As Receive, but waits for the first byte for ever: `resting` is called after each timeout
+  // without one, and may touch `payload`.
+  Status ReceiveNext(const std::function<void()>& resting, FrameHeader* header,
+                     std::vector<std::byte>* payload);
 
  private:
-  Status ReceiveFrame(bool wait, uint64_t most, FrameHeader* header,
+  // `resting`: null unless the first byte is waited for.
+  Status ReceiveFrame(const std::function<void()>* resting, uint64_t most, FrameHeader* header,
                       std::vector<std::byte>* payload);
   Status Drop(uint64_t bytes);
-  Status ReadExactly(std::byte* to, size_t bytes, bool wait);
+  Status ReadExactly(std::byte* to, size_t bytes, const std::function<void()>* resting = nullptr);
   Status CheckLimit() const;
   Status StartTls(const FrameTls& tls, const std::string& host);
 

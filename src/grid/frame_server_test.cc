@@ -311,6 +311,29 @@ TEST(FrameConnectionTest, APeerThatDripsDoesNotOutlastTheLimit) {
   close(ends[1]);
 }
 
+// The frame comes only after two rests, and is whole though the buffer was given back.
+TEST(FrameConnectionTest, AFrameThatIsLongInComingLetsTheOtherSideRest) {
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+  FrameConnection sender(sockets[0]), receiver(sockets[1]);
+  ASSERT_TRUE(receiver.SetTimeout(std::chrono::milliseconds(1)).ok());
+  std::string frame;
+  AppendBytesFrame({.kind = FrameKind::kEncode}, "late", &frame);
+  FrameHeader header;
+  std::vector<std::byte> payload(100);
+  int rests = 0;
+  const auto resting = [&] {
+    std::vector<std::byte>().swap(payload);
+    ++rests;
+    if (rests == 2) {
+      EXPECT_TRUE(sender.Send(frame).ok());
+    }
+  };
+  ASSERT_TRUE(receiver.ReceiveNext(resting, &header, &payload).ok());
+  EXPECT_GE(rests, 2);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(payload.data()), payload.size()), "late");
+}
+
 TEST(FrameConnectionTest, ACancelEndsACallThatWaits) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
