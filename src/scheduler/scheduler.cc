@@ -144,9 +144,9 @@ Status Scheduler::Admit(int64_t tokens) const {
   return OkStatus();
 }
 
-std::shared_ptr<Scheduler::Request> Scheduler::Enqueue(service::InferenceRequest request,
-                                                       service::InferenceCallback done,
-                                                       Finished* finished) {
+std::unique_lock<std::mutex> Scheduler::Enqueue(service::InferenceRequest request,
+                                                service::InferenceCallback done,
+                                                Finished* finished) {
   auto state = std::make_shared<Request>();
   state->done = std::move(done);
   state->submitted = Clock::now();
@@ -159,7 +159,7 @@ std::shared_ptr<Scheduler::Request> Scheduler::Enqueue(service::InferenceRequest
   for (const Sequence& sequence : request.sequences) tokens += sequence.tokens();
   Status status = Validate(request);
 
-  const std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   if (status.ok()) {
     Result<std::shared_ptr<const void>> promise =
         promised_.Take(service::AnswerBytes(info_, request.outputs, request.sequences));
@@ -170,7 +170,7 @@ std::shared_ptr<Scheduler::Request> Scheduler::Enqueue(service::InferenceRequest
   if (!status.ok()) {
     if (status.code() == StatusCode::kResourceExhausted) ++refused_;
     Fail(state, std::move(status), finished);
-    return state;
+    return lock;
   }
   state->open = request.sequences.size();
   state->output.sequences.resize(request.sequences.size());
@@ -183,7 +183,7 @@ std::shared_ptr<Scheduler::Request> Scheduler::Enqueue(service::InferenceRequest
   } else if (GivesUpAt(*state) < ready_until_) {
     runner_->Wake();
   }
-  return state;
+  return lock;
 }
 
 void Scheduler::EnqueueSequence(const std::shared_ptr<Request>& request, size_t index,
@@ -224,8 +224,7 @@ void Scheduler::EnqueueSequence(const std::shared_ptr<Request>& request, size_t 
 void Scheduler::Submit(service::InferenceRequest request, service::InferenceCallback done) {
   const bool may_block = request.may_block;
   Finished finished;
-  Enqueue(std::move(request), std::move(done), &finished);
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock = Enqueue(std::move(request), std::move(done), &finished);
   bool wake = false;
   // Whoever holds the engine looks again.
   if (!queue_.empty() && !engine_busy_) {
@@ -261,17 +260,20 @@ Result<InferenceOutput> Scheduler::RunBlocking(service::InferenceRequest request
     const std::lock_guard<std::mutex> lock(mutex_);
     ++blocking_callers_;
   }
-  Enqueue(
+  std::unique_lock<std::mutex> lock = Enqueue(
       std::move(request),
       [&](Result<InferenceOutput> output) {
-        const std::lock_guard<std::mutex> lock(mutex_);
+        const std::lock_guard<std::mutex> answering(mutex_);
         answer = std::move(output);
         answered = true;
         blocking_done_.notify_all();
       },
       &finished);
-  CallBack(finished);
-  std::unique_lock<std::mutex> lock(mutex_);
+  if (!finished.empty()) {
+    lock.unlock();
+    CallBack(finished);
+    lock.lock();
+  }
   while (!answered) {
     if (!engine_busy_ && !queue_.empty()) {
       RunAndCallBack(lock);

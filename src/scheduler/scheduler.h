@@ -90,8 +90,9 @@ class Scheduler : public service::InferenceService {
 
   Status Validate(const service::InferenceRequest& request) const;
   Status Admit(int64_t tokens) const;  // mutex_ held
-  std::shared_ptr<Request> Enqueue(service::InferenceRequest request,
-                                   service::InferenceCallback done, Finished* finished);
+  // Returns with the mutex held: nobody has taken yet what waits now.
+  std::unique_lock<std::mutex> Enqueue(service::InferenceRequest request,
+                                       service::InferenceCallback done, Finished* finished);
   void EnqueueSequence(const std::shared_ptr<Request>& request, size_t index,
                        Sequence sequence);  // mutex_ held
   void EngineLoop();
