@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "gateway/http_head.h"
+#include "service/bearer_key.h"
 
 namespace pergola::gateway {
 namespace {
@@ -139,12 +140,9 @@ const ApiKeys::Key* ApiKeys::FindDigest(const Digest& digest) const {
 }
 
 ApiKeys::Match ApiKeys::Find(std::string_view authorization) const {
-  constexpr std::string_view kScheme = "bearer ";
-  if (authorization.size() <= kScheme.size() ||
-      !EqualsIgnoringCase(authorization.substr(0, kScheme.size()), kScheme)) {
-    return {};
-  }
-  const Digest digest = DigestOf(Trimmed(authorization.substr(kScheme.size())));
+  const std::string_view given = service::BearerKey(authorization);
+  if (given.empty()) return {};
+  const Digest digest = DigestOf(given);
   const std::lock_guard lock(mutex_);
   const Key* const key = FindDigest(digest);
   if (key == nullptr) return {};

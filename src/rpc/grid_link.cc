@@ -14,12 +14,12 @@
 #include "pergola/v1/grid.grpc.pb.h"
 #include "rpc/grpc_log.h"
 #include "rpc/status.h"
+#include "service/bearer_key.h"
 
 namespace pergola::rpc {
 namespace {
 
 constexpr char kAuthorization[] = "authorization";
-constexpr std::string_view kBearer = "Bearer ";
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{1000};
 constexpr std::chrono::milliseconds kLookPeriod{50};  // how often a pause looks for its end
@@ -278,10 +278,7 @@ class GridService : public v1::Grid::CallbackService {
     return !admits_ || admits_(AuthorizationOf(context));
   }
   static std::string KeyOf(const grpc::CallbackServerContext& context) {
-    std::string_view given = AuthorizationOf(context);
-    if (!given.starts_with(kBearer)) return "";
-    given.remove_prefix(kBearer.size());
-    return std::string(given);
+    return std::string(service::BearerKey(AuthorizationOf(context)));
   }
 
   service::GridRegistry& registry_;
