@@ -129,7 +129,10 @@ Result<std::string_view> HttpSession::Perform(const std::string& path, const std
   if (!options_.token.empty() && (!own || UrlOrigin(url) == UrlOrigin(base_))) {
     append("Authorization", "Bearer " + options_.token);
   }
-  for (const auto& [name, value] : given) Append(name + ": " + value, &headers);
+  // With "Name:" libcurl would take the header away.
+  for (const auto& [name, value] : given) {
+    Append(value.empty() ? name + ";" : name + ": " + value, &headers);
+  }
   char reason[CURL_ERROR_SIZE] = "";
   body_.clear();
   retry_after_.reset();

@@ -348,6 +348,19 @@ TEST_F(HubUploadTest, HeadersThatTheHubNamesGoWithWhatTheyAreFor) {
   EXPECT_FALSE(hub_.storage_saw_token);
 }
 
+TEST_F(HubUploadTest, AHeaderWithoutAValueGoesAlongToo) {
+  hub_.action_header = R"("x-amz-meta-note":"","Authorization":"",)";
+  for (const char* header : {"x-amz-meta-note:\r\n", "Authorization:\r\n"}) {
+    hub_.expected_header = header;
+    weights_ += 'x';
+    Write("ffn.gguf", weights_);
+    const auto done = Upload();
+    ASSERT_TRUE(done.ok()) << done.status().ToString();
+    EXPECT_EQ(hub_.without_header, 0) << header;
+  }
+  EXPECT_EQ(hub_.verified, 2);
+}
+
 TEST_F(HubUploadTest, AHeaderThatIsNoneIsAnError) {
   for (const char* header :
        {R"("a\r\nb":"c",)", R"("a":"b\r\nHost: c",)", R"("a b":"c",)", R"("a:":"c",)"}) {
