@@ -71,7 +71,8 @@ struct FrameServer::Impl {
   struct Session {
     int socket = -1;                  // closed by whoever joins the thread
     std::atomic<bool> asked = false;  // a whole frame has come
-    bool evicted = false;             // made room for another; guarded by the mutex
+    bool waits = false;               // for a place; guarded by the mutex, as is the next
+    bool evicted = false;             // made room for another
     std::atomic<bool> done = false;
     std::thread thread;
   };
@@ -97,7 +98,20 @@ struct FrameServer::Impl {
   Status ReceiveFirst(FrameConnection& connection, FrameHeader* request,
                       std::vector<std::byte>* payload);
   void Reap();
-  bool MakeRoom(std::unique_lock<std::mutex>& lock);
+
+  // Where one more goes.
+  enum class Place { kFree, kLater, kNone };
+  // All of these under the mutex.
+  static bool TakesPlace(const Session& session) {
+    return !session.waits && !session.evicted && !session.done;
+  }
+  int64_t FreePlaces() const;
+  int64_t PlacesOfPeersGone() const;
+  int64_t Waiting() const;
+  Place PlaceForOneMore();
+  bool EvictSilent();
+
+  bool AwaitPlace(Session& session);  // without it
 };
 
 // Joins the threads of connections that have ended. Under the mutex.
@@ -113,28 +127,51 @@ void FrameServer::Impl::Reap() {
   }
 }
 
-// If all places are taken, takes back that of a peer that has hung up (its thread may not have run
-// since), else that of the oldest that has never asked. False: there is neither. Under the mutex.
-bool FrameServer::Impl::MakeRoom(std::unique_lock<std::mutex>& lock) {
-  const auto here = [](const Session& session) { return !session.evicted && !session.done; };
-  const auto full = [&] {
-    return std::count_if(sessions.begin(), sessions.end(), here) >= max_connections;
-  };
-  if (!full()) return true;
-  const auto gone = [&](const Session& session) {
-    return here(session) && (Pending(session.socket) & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
-  };
-  if (std::any_of(sessions.begin(), sessions.end(), gone)) {
-    session_done.wait_for(lock, farewell_limit, [&] { return stopping || !full(); });
-    if (!full()) return true;
-  }
-  const auto silent = std::find_if(sessions.begin(), sessions.end(), [&](const Session& session) {
-    return here(session) && !session.asked && Pending(session.socket) == 0;
+int64_t FrameServer::Impl::FreePlaces() const {
+  return max_connections - std::count_if(sessions.begin(), sessions.end(), TakesPlace);
+}
+
+// Of peers that have hung up: each is free as soon as its thread has run.
+int64_t FrameServer::Impl::PlacesOfPeersGone() const {
+  return std::count_if(sessions.begin(), sessions.end(), [](const Session& session) {
+    return TakesPlace(session) && (Pending(session.socket) & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+  });
+}
+
+int64_t FrameServer::Impl::Waiting() const {
+  return std::count_if(sessions.begin(), sessions.end(),
+                       [](const Session& session) { return session.waits && !session.done; });
+}
+
+// Whoever waits is before one more; where no place is free or will soon be, it takes that of a
+// silent one.
+FrameServer::Impl::Place FrameServer::Impl::PlaceForOneMore() {
+  const int64_t waiting = Waiting();
+  const int64_t free = FreePlaces();
+  if (waiting < free) return Place::kFree;
+  if (waiting < free + PlacesOfPeersGone()) return Place::kLater;
+  return EvictSilent() ? Place::kFree : Place::kNone;
+}
+
+// Takes back the place of the oldest that has never asked. False: there is none.
+bool FrameServer::Impl::EvictSilent() {
+  const auto silent = std::find_if(sessions.begin(), sessions.end(), [](const Session& session) {
+    return TakesPlace(session) && !session.asked && Pending(session.socket) == 0;
   });
   if (silent == sessions.end()) return false;
   silent->evicted = true;
   shutdown(silent->socket, SHUT_RDWR);
   return true;
+}
+
+// On the thread of its session, so that others are accepted meanwhile. False: there is none.
+bool FrameServer::Impl::AwaitPlace(Session& session) {
+  std::unique_lock lock(mutex);
+  if (!session.waits) return true;
+  session_done.wait_for(lock, farewell_limit, [this] { return stopping || FreePlaces() > 0; });
+  const bool found = !stopping && (FreePlaces() > 0 || EvictSilent());
+  if (found) session.waits = false;
+  return found;
 }
 
 void FrameServer::Impl::Accept() {
@@ -149,14 +186,16 @@ void FrameServer::Impl::Accept() {
       return;  // shut down
     }
     SetOptions(socket);
-    std::unique_lock lock(mutex);
+    const std::lock_guard lock(mutex);
     Reap();
-    if (stopping || !MakeRoom(lock)) {
+    const Place place = stopping ? Place::kNone : PlaceForOneMore();
+    if (place == Place::kNone) {
       close(socket);
       continue;
     }
     Session& session = sessions.emplace_back();
     session.socket = socket;
+    session.waits = place == Place::kLater;
     session.thread = std::thread([this, &session] { Serve(session); });
   }
 }
@@ -183,8 +222,12 @@ void FrameServer::Impl::Serve(Session& session) {
   FrameHeader request;
   std::vector<std::byte> payload;
   std::string answer;
-  Status status = connection.SetTimeout(std::min<std::chrono::milliseconds>(
-      std::max(first_frame_timeout, std::chrono::milliseconds(1)), kStallLimit));
+  Status status = OkStatus();
+  if (!AwaitPlace(session)) status = ResourceExhaustedError("all places are taken");  // ends it
+  if (status.ok()) {
+    status = connection.SetTimeout(std::min<std::chrono::milliseconds>(
+        std::max(first_frame_timeout, std::chrono::milliseconds(1)), kStallLimit));
+  }
   connection.SetLimit({.deadline = std::chrono::steady_clock::now() + first_frame_timeout});
   if (status.ok() && tls != nullptr) status = connection.AcceptTls(*tls);
   const auto give_back_beyond = [&](size_t kept_bytes) {

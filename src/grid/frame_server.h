@@ -32,7 +32,8 @@ struct FrameServerOptions {
   // Until when a new connection must have asked, TLS handshake included. Later it may rest for as
   // long as it likes: peers keep theirs open.
   std::chrono::milliseconds first_frame_timeout{10'000};
-  // How long one more waits for the place of a peer that has hung up while it is still worked for.
+  // How long one more waits for the place of a peer that has hung up while it is still worked for;
+  // a newcomer for each such peer, and all others are served meanwhile.
   std::chrono::milliseconds farewell_limit{1'000};
   std::shared_ptr<const FrameTls> tls = {};  // null: plain. Second owner: whoever made it
   // Whether a peer may ask, by the key that its first frame, a `stats` request, has as its payload

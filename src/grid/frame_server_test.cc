@@ -1,7 +1,9 @@
 // How a server of frames stops, and that a peer cannot make a call wait for ever.
 #include "grid/frame_server.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -258,6 +260,74 @@ TEST(FrameServerTest, APeerThatHasHungUpHoldsNoPlace) {
   FrameHeader header;
   std::vector<std::byte> payload;
   EXPECT_TRUE(next->Receive(&header, &payload).ok());
+}
+
+// A peer that sends no more and waits for its answer.
+FrameConnection AskAndHalfClose(const FrameServer& server) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(server.port()));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  FrameConnection connection(socket);
+  connection.SetLimit(Within(std::chrono::seconds(30)));
+  std::string frame;
+  AppendBytesFrame({.kind = FrameKind::kStats}, "", &frame);
+  EXPECT_TRUE(connection.Send(frame).ok());
+  EXPECT_EQ(shutdown(socket, SHUT_WR), 0);
+  return connection;
+}
+
+TEST(FrameServerTest, OthersAreAcceptedWhileOneWaitsForThePlaceOfAPeerThatHalfCloses) {
+  Gate gate;
+  FrameServerOptions options;
+  options.max_connections = 2;
+  options.first_frame_timeout = options.farewell_limit = std::chrono::hours(1);
+  const auto server = FrameServer::Start(options, gate.Handler());
+  ASSERT_TRUE(server.ok());
+  FrameConnection half = AskAndHalfClose(**server);
+  gate.entered.wait(0);
+  auto silent = ConnectTo(**server);
+  ASSERT_TRUE(silent.ok());
+  auto waits = AskStats(**server);
+  ASSERT_TRUE(waits.ok());
+  auto next = AskStats(**server);  // in the silent one's place
+  ASSERT_TRUE(next.ok());
+  gate.entered.wait(1);
+  auto refused = AskStats(**server);
+  ASSERT_TRUE(refused.ok());
+  FrameHeader header;
+  std::vector<std::byte> payload;
+  EXPECT_FALSE(refused->Receive(&header, &payload).ok()) << "nobody else is about to leave";
+  EXPECT_EQ(gate.entered, 2);
+  gate.Open();
+  for (FrameConnection* peer : {&half, &*next, &*waits}) {
+    EXPECT_TRUE(peer->Receive(&header, &payload).ok());
+  }
+}
+
+TEST(FrameServerTest, WhoWaitsForAPlaceIsLeftAtTheEnd) {
+  Gate gate;
+  FrameServerOptions options;
+  options.max_connections = 1;
+  options.farewell_limit = std::chrono::hours(1);
+  auto server = FrameServer::Start(options, gate.Handler());
+  ASSERT_TRUE(server.ok());
+  FrameConnection half = AskAndHalfClose(**server);
+  gate.entered.wait(0);
+  auto waits = AskStats(**server);
+  ASSERT_TRUE(waits.ok());
+  auto refused = AskStats(**server);
+  FrameHeader header;
+  std::vector<std::byte> payload;
+  EXPECT_FALSE(refused->Receive(&header, &payload).ok());  // so the one before it does wait
+  std::thread end([&] { server->reset(); });
+  EXPECT_FALSE(waits->Receive(&header, &payload).ok());
+  gate.Open();
+  end.join();
+  EXPECT_TRUE(half.Receive(&header, &payload).ok());
+  EXPECT_EQ(gate.entered, 1);
 }
 
 // 1,000 clients of which 20 are there at a time; every third leaves without waiting for its answer,
