@@ -24,6 +24,7 @@ Status ShuttingDown() { return UnavailableError("the server is shutting down"); 
 Result<ResidentModel::Acquired> ResidentModel::Acquire(const Need& need) {
   const std::lock_guard<std::mutex> one_at_a_time(load_mutex_);
   PERGOLA_RETURN_IF_ERROR(CheckRetry());
+  PERGOLA_RETURN_IF_ERROR(CheckSource());
   ResidentModels::UnloadedList unloaded;
   {
     std::unique_lock<std::mutex> lock(all_.mutex_);
@@ -41,6 +42,17 @@ Status ResidentModel::CheckRetry() const {
   if (failure_.next_try <= all_.options_.now()) return OkStatus();
   if (source_.stamp && source_.stamp() != failure_.stamp) return OkStatus();
   return NotLoaded();
+}
+
+// Before others are unloaded for it.
+Status ResidentModel::CheckSource() {
+  {
+    const std::lock_guard<std::mutex> lock(all_.mutex_);
+    if (runner_ != nullptr || all_.stopping_ || !source_.check) return OkStatus();
+  }
+  std::string stamp = source_.stamp ? source_.stamp() : "";
+  const Status status = source_.check();
+  return status.ok() ? status : NoteFailure(status, std::move(stamp));
 }
 
 Status ResidentModel::NotLoaded() const {

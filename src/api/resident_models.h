@@ -16,7 +16,8 @@
 // first) finish what came before it, then rest and wait themselves. So a model that is always asked
 // for keeps nobody out, and no two models change places more often than that takes.
 //
-// A load that failed is not tried again for a while, which doubles with each failure.
+// A load that failed is not tried again for a while, which doubles with each failure. What cannot
+// even be opened makes no room for itself.
 #pragma once
 
 #include <atomic>
@@ -51,7 +52,9 @@ class ResidentModel {
     // Ends with CANCELLED soon after `cancelled`, which it asks now and then, says so.
     std::function<Result<RunnerPtr>(const std::function<bool()>& cancelled)> load;
     // Another text when the files are others, for little work. Null: not known.
-    std::function<std::string()> stamp;
+    std::function<std::string()> stamp = nullptr;
+    // Whether `load` might go well, for little work. Null: not known.
+    std::function<Status()> check = nullptr;
   };
 
   struct Acquired {
@@ -94,6 +97,7 @@ class ResidentModel {
 
   // With load_mutex_.
   Status CheckRetry() const;
+  Status CheckSource();
   Status NotLoaded() const;
   Result<Acquired> Load();
   Status NoteFailure(const Status& status, std::string stamp);

@@ -38,6 +38,10 @@ class ResidentModelsTest : public ::testing::Test {
       return MakeRunner();
     };
     source.stamp = [this] { return stamp_; };
+    source.check = [this, id] {
+      ++checks_;
+      return id == unreadable_ ? DataLossError("the file is cut off") : OkStatus();
+    };
     auto added = all_->Add(id, 100, MakeRunner(), std::move(source));
     EXPECT_TRUE(added.ok()) << added.status().ToString();
     return *added;
@@ -65,6 +69,8 @@ class ResidentModelsTest : public ::testing::Test {
   std::string stamp_ = "as they were";
   std::atomic<int> loads_ = 0;
   std::atomic<bool> broken_ = false;
+  std::string unreadable_;
+  int checks_ = 0;
   engine::Gate* gate_ = nullptr;
   std::shared_ptr<ResidentModels> all_;
 };
@@ -210,6 +216,36 @@ TEST_F(ResidentModelsTest, AFailedLoadIsToldAndTriedAgainAtItsTime) {
   Ask(*a);
   EXPECT_EQ(loads_, 3);
   EXPECT_EQ(told.size(), 4u) << "a failed, b loaded, b unloaded, a loaded";
+}
+
+TEST_F(ResidentModelsTest, WhatCannotBeOpenedMakesNoRoomForItself) {
+  std::vector<std::string> told;
+  ResidentModels::Options options{.budget_bytes = 150, .on_demand = true};
+  options.tell = [&told](const std::string& line) { told.push_back(line); };
+  Start(std::move(options));
+  const auto good = Add("good");
+  const auto bad = Add("bad");
+  unreadable_ = "bad";
+  Ask(*good);
+  EXPECT_EQ(checks_, 1);
+  for (const int seconds : {1, 2, 4}) {
+    const auto failed = bad->Acquire();
+    EXPECT_EQ(failed.status().code(), StatusCode::kInternal);
+    EXPECT_NE(failed.status().message().find("in " + std::to_string(seconds) + " s"),
+              std::string::npos)
+        << failed.status().ToString();
+    EXPECT_NE(told.back().find("the file is cut off"), std::string::npos);
+    EXPECT_FALSE(bad->Acquire().ok());  // is not looked at again so soon
+    now_ += std::chrono::seconds(seconds);
+  }
+  EXPECT_EQ(checks_, 1 + 3);
+  EXPECT_EQ(Metric("pergola_model_failed_loads_total", "bad"), 3);
+  EXPECT_EQ(Metric("pergola_model_unloads_total", "good"), 0);
+  EXPECT_TRUE(good->residence().loaded);
+  EXPECT_EQ(loads_, 1);
+  unreadable_ = "";
+  Ask(*bad);
+  EXPECT_FALSE(good->residence().loaded);
 }
 
 TEST_F(ResidentModelsTest, FailuresInARowAreTriedAgainEverLater) {

@@ -226,6 +226,7 @@ Status ServedModel::StartResident(const std::string& path, const ServedModelOpti
     return LoadAgain(path, again, info);
   };
   source.stamp = [path, adapter = again.adapter] { return FilesStamp(path, adapter); };
+  source.check = [path, again] { return engine::Model::CheckFiles(path, again); };
   auto first = std::make_shared<OwningRunner>(std::move(model_));
   PERGOLA_ASSIGN_OR_RETURN(const auto resident,
                            options.residents->Add(info_.id, bytes, first, std::move(source)));

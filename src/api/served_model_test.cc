@@ -135,12 +135,12 @@ class ResidentServedModelTest : public ::testing::Test {
                              [&](auto output) { answer.set_value(std::move(output)); });
     return answer.get_future().get();
   }
-  Result<std::unique_ptr<ServedModel>> Open() const {
+  Result<std::unique_ptr<ServedModel>> Open(const std::string& name = "bert") const {
     ServedModelOptions options;
     options.scheduler.cache_bytes = 0;
     options.identify = true;
     options.residents = residents_;
-    return ServedModel::Open("bert", path().string(), options);
+    return ServedModel::Open(name, (folder_.path() / name).string(), options);
   }
 
   TempFolder folder_;
@@ -184,6 +184,26 @@ TEST_F(ResidentServedModelTest, FilesThatAreGoneOrChangedAreAnErrorUntilTheyAreB
   std::filesystem::rename(folder_.path() / "away", weights);
   std::filesystem::last_write_time(weights, std::filesystem::file_time_type::clock::now());
   EXPECT_TRUE(Embed(**served, {2, 17, 3}).ok());
+}
+
+TEST_F(ResidentServedModelTest, FilesThatAreCutOffSendNoOtherModelAway) {
+  std::filesystem::copy(path(), folder_.path() / "broken",
+                        std::filesystem::copy_options::recursive);
+  const auto alone = Open();
+  ASSERT_TRUE(alone.ok()) << alone.status().ToString();
+  const int64_t bytes = (*alone)->service()->residence().bytes;
+  residents_ = std::make_shared<ResidentModels>(
+      ResidentModels::Options{.budget_bytes = bytes * 3 / 2, .on_demand = true});
+  const auto broken = Open("broken");
+  const auto good = Open();
+  ASSERT_TRUE(broken.ok() && good.ok());
+  ASSERT_TRUE(Embed(**broken, {2, 17, 3}).ok());
+  ASSERT_TRUE(Embed(**good, {2, 17, 3}).ok());
+  EXPECT_FALSE((*broken)->service()->residence().loaded) << "there is room for both";
+  const auto weights = folder_.path() / "broken" / "model.safetensors";
+  std::filesystem::resize_file(weights, std::filesystem::file_size(weights) - 1);
+  EXPECT_EQ(Embed(**broken, {2, 17, 3}).status().code(), StatusCode::kInternal);
+  EXPECT_TRUE((*good)->service()->residence().loaded);
 }
 
 }  // namespace

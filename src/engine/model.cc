@@ -110,6 +110,11 @@ Result<std::unique_ptr<Model>> Model::Load(const std::string& path, const ModelO
   return model;
 }
 
+Status Model::CheckFiles(const std::string& path, const ModelOptions& options) {
+  PERGOLA_ASSIGN_OR_RETURN(const ModelFiles files, OpenModelFiles(path, options.tokenizer));
+  return ChooseAdapter(path, files, options).status();
+}
+
 Status Model::LoadHeads(kernels::LinearOptions options) {
   const HeadContext context{*source_, *tokenizer_, *ops_, options, hidden_width()};
   for (const models::HeadConfig& config : pipeline_.heads) {

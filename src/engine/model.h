@@ -61,6 +61,9 @@ class Model {
   // NOT_FOUND, INVALID_ARGUMENT, DATA_LOSS or UNIMPLEMENTED naming file, tensor or key;
   // INVALID_ARGUMENT for an adapter of an adapter; CANCELLED by `options.cancelled`.
   static Result<std::unique_ptr<Model>> Load(const std::string& path, const ModelOptions& options);
+  // Whether the files that Load wants are there and hold what their headers say: takes neither the
+  // memory nor the time of loading. Errors of Load that show so early.
+  static Status CheckFiles(const std::string& path, const ModelOptions& options);
 
   const models::ModelConfig& config() const { return config_; }
   const models::PipelineConfig& pipeline() const { return pipeline_; }
