@@ -127,6 +127,29 @@ class ResidentRoomTest : public ::testing::Test {
     while (Metric("pergola_model_waiting", id) == 0) std::this_thread::yield();
   }
 
+  // Room for one of two models: "a" computes request 1 until the gate opens, "b" has none.
+  struct Busy {
+    engine::Gate& gate;
+    Answer answer;
+  };
+  Busy StartBusy() {
+    Start(150);
+    Serve("b");
+    Serve("a");
+    engine::Gate& gate = gates_[1];
+    Answer answer = Submit("a", 1);
+    gate.AwaitArrival();
+    return {gate, std::move(answer)};
+  }
+  // Returns when the request waits for room.
+  Answer SubmitForRoom(const std::string& id, int32_t first,
+                       Clock::time_point deadline = Clock::time_point::max(),
+                       std::shared_ptr<service::CancelToken> cancel = nullptr) {
+    Answer answer = Submit(id, first, deadline, std::move(cancel));
+    AwaitWaiting(id);
+    return answer;
+  }
+
   std::shared_ptr<ResidentModels> all_;
   Journal journal_;
   std::map<int32_t, engine::Gate> gates_;
@@ -134,14 +157,8 @@ class ResidentRoomTest : public ::testing::Test {
 };
 
 TEST_F(ResidentRoomTest, WhoNeedsRoomWaitsForABusyModelToRest) {
-  Start(150);
-  Serve("b");
-  Serve("a");
-  engine::Gate& gate = gates_[1];
-  Answer busy = Submit("a", 1);
-  gate.AwaitArrival();
-  Answer waits = Submit("b", 2);
-  AwaitWaiting("b");
+  auto [gate, busy] = StartBusy();
+  Answer waits = SubmitForRoom("b", 2);
   EXPECT_TRUE(served_.at("a").model->residence().loaded);
   gate.Open();
   EXPECT_TRUE(busy.get().ok());
@@ -162,11 +179,9 @@ TEST_F(ResidentRoomTest, RequestsTakeTheirTurnsOverAllModels) {
   answers.push_back(Submit("a", 1));
   gate.AwaitArrival();
   answers.push_back(Submit("a", 2));
-  answers.push_back(Submit("b", 3));
-  AwaitWaiting("b");
+  answers.push_back(SubmitForRoom("b", 3));
   answers.push_back(Submit("a", 4));
-  answers.push_back(Submit("c", 5));
-  AwaitWaiting("c");
+  answers.push_back(SubmitForRoom("c", 5));
   answers.push_back(Submit("a", 6));
   answers.push_back(Submit("b", 7));
   gate.Open();
@@ -185,8 +200,7 @@ TEST_F(ResidentRoomTest, OnlyAsManyGiveWayAsMustAndThoseLongestInMemoryFirst) {
   Answer a = Submit("a", 2);
   gate_b.AwaitArrival();
   gate_a.AwaitArrival();
-  Answer c = Submit("c", 3);
-  AwaitWaiting("c");
+  Answer c = SubmitForRoom("c", 3);
   Answer later = Submit("a", 4);
   gate_a.Open();
   EXPECT_TRUE(a.get().ok());
@@ -197,14 +211,8 @@ TEST_F(ResidentRoomTest, OnlyAsManyGiveWayAsMustAndThoseLongestInMemoryFirst) {
 }
 
 TEST_F(ResidentRoomTest, AWaitEndsWithTheDeadlineAndSaysWhy) {
-  Start(150);
-  Serve("b");
-  Serve("a");
-  engine::Gate& gate = gates_[1];
-  Answer busy = Submit("a", 1);
-  gate.AwaitArrival();
-  Answer patient = Submit("b", 2);
-  AwaitWaiting("b");
+  auto [gate, busy] = StartBusy();
+  Answer patient = SubmitForRoom("b", 2);
   const auto late = Submit("b", 3, Clock::now() + milliseconds(100)).get();  // before patient is
   EXPECT_EQ(late.status().code(), StatusCode::kUnavailable);
   EXPECT_EQ(late.status().message(),
@@ -217,15 +225,9 @@ TEST_F(ResidentRoomTest, AWaitEndsWithTheDeadlineAndSaysWhy) {
 }
 
 TEST_F(ResidentRoomTest, WhoHasGivenUpKeepsNobodyWaiting) {
-  Start(150);
-  Serve("b");
-  Serve("a");
-  engine::Gate& gate = gates_[1];
-  Answer busy = Submit("a", 1);
-  gate.AwaitArrival();
+  auto [gate, busy] = StartBusy();
   auto cancel = std::make_shared<service::CancelToken>();
-  Answer cancelled = Submit("b", 2, Clock::now() + std::chrono::hours(1), cancel);
-  AwaitWaiting("b");
+  Answer cancelled = SubmitForRoom("b", 2, Clock::now() + std::chrono::hours(1), cancel);
   cancel->Cancel();
   Answer gone = Submit("b", 3, Clock::now() + milliseconds(30));
   EXPECT_EQ(gone.get().status().code(), StatusCode::kUnavailable);
@@ -237,14 +239,8 @@ TEST_F(ResidentRoomTest, WhoHasGivenUpKeepsNobodyWaiting) {
 }
 
 TEST_F(ResidentRoomTest, AStopIsToldToWhoWaitsForRoomAtOnce) {
-  Start(150);
-  Serve("b");
-  Serve("a");
-  engine::Gate& gate = gates_[1];
-  Answer busy = Submit("a", 1);
-  gate.AwaitArrival();
-  Answer waits = Submit("b", 2);
-  AwaitWaiting("b");
+  auto [gate, busy] = StartBusy();
+  Answer waits = SubmitForRoom("b", 2);
   Answer later = Submit("a", 3);
   all_->StopLoading();
   EXPECT_EQ(waits.get().status().message(), "the server is shutting down");
@@ -254,14 +250,8 @@ TEST_F(ResidentRoomTest, AStopIsToldToWhoWaitsForRoomAtOnce) {
 }
 
 TEST_F(ResidentRoomTest, ASchedulerEndsWhileItWaitsForRoom) {
-  Start(150);
-  Serve("b");
-  Serve("a");
-  engine::Gate& gate = gates_[1];
-  Answer busy = Submit("a", 1);
-  gate.AwaitArrival();
-  Answer waits = Submit("b", 2);
-  AwaitWaiting("b");
+  auto [gate, busy] = StartBusy();
+  Answer waits = SubmitForRoom("b", 2);
   served_.erase("b");
   EXPECT_EQ(waits.get().status().code(), StatusCode::kUnavailable);
   gate.Open();
