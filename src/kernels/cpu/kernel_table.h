@@ -36,11 +36,12 @@ enum class PanelFormat {
   kBF16,  // u16 [K][n]
   // Per block of 32 k: i8 [16 pairs][n][2], then f16 scales [n]. 544 bytes.
   kQ8Blocks,
-  // The same 512 values as nibbles + 8: byte i holds value i (low) and value 256 + i (high). 288
-  // bytes.
+  // The same 512 values as nibbles of two's complement: u32 [4 eights][n]; of its eight k the even
+  // ones from bit 0 on, the odd ones from bit 16 on, so that a shift leaves the two of a pair. Then
+  // f16 scales [n]. 288 bytes.
   kQ4Blocks,
-  // The same blocks for byte products: byte [4 fours][n][4] holds value 4 * four + i (low) and 16
-  // further (high), then f16 scales [n]. 288 bytes.
+  // The same blocks for byte products, values + 8: byte [4 fours][n][4] holds value 4 * four + i
+  // (low) and 16 further (high), then f16 scales [n]. 288 bytes.
   kQ4Fours,
   kBF16Pairs,  // u16 [K / 2, rounded up][n][2]
   // Values rotated 128 k at a time (rotation.h), then per block of 32 k: byte [8 fours][n][4] holds

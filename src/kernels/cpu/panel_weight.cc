@@ -81,9 +81,12 @@ void PackQ8Panel(const TensorView& weight, int64_t first_output, int64_t columns
 
 // One column's 32 values as nibbles in the order of kQ4Blocks.
 void PackNibbles(const int8_t* values, int64_t column, std::byte* block) {
-  for (int64_t k = 0; k < kBlock / 2; ++k) {
-    const int both = values[k] | values[k + kBlock / 2] << 4;
-    block[(k / 2 * kPanelCols + column) * 2 + k % 2] = static_cast<std::byte>(both);
+  for (int64_t eight = 0; eight < kBlock / 8; ++eight, values += 8) {
+    uint32_t word = 0;
+    for (int i = 0; i < 8; ++i) {
+      word |= (static_cast<uint32_t>(values[i]) & 15) << (i % 2 * 16 + i / 2 * 4);
+    }
+    std::memcpy(block + (eight * kPanelCols + column) * 4, &word, sizeof(word));
   }
 }
 
@@ -111,22 +114,14 @@ void PackGroupsPanel(const TensorView& weight, PanelFormat format, int64_t first
 void PackQ4Panel(const TensorView& weight, int64_t first_output, int64_t columns,
                  std::byte* panel) {
   const int64_t blocks = weight.cols() / kBlock;
+  BlockIntegers integers;
   for (int64_t block = 0; block < blocks; ++block) {
     std::byte* scales = panel + kPanelBlockValues / 2;
-    // Nibbles are offset by 8: padding columns must hold 8, though their scale is 0 anyway.
-    std::memset(panel, 0x88, kPanelBlockValues / 2);
     for (int64_t column = 0; column < columns; ++column) {
       const std::byte* source = weight.row(first_output + column) + block * kQ4BlockBytes;
       std::memcpy(scales + column * 2, source, 2);
-      for (int64_t k = 0; k < kBlock; ++k) {
-        // The checkpoint's byte i holds value i (low) and value 16 + i (high).
-        const std::byte both = source[2 + k % 16];
-        const std::byte nibble = k < 16 ? both & std::byte{15} : both >> 4;
-        const int64_t at = (k / 2 * kPanelCols + column) * 2 + k % 2;
-        std::byte& target = panel[at % (kPanelBlockValues / 2)];
-        target = at < kPanelBlockValues / 2 ? (target & std::byte{0xf0}) | nibble
-                                            : (target & std::byte{0x0f}) | (nibble << 4);
-      }
+      DecodeBlock(weight.dtype, source, &integers);
+      PackNibbles(integers.value, column, panel);
     }
     panel = scales + kPanelCols * 2;
   }

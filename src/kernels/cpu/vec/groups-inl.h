@@ -22,38 +22,18 @@ struct GroupTile : BlockOperands<int16_t> {
 };
 
 // Two f32 per column end a block: steps, then the steps of its second half or offsets.
-template <int64_t kBytesOfWeights, int64_t kBytesToSecondHalf>
+template <class PairsOfBlock, bool kOffset>
 struct GroupBlock {
-  static constexpr int64_t kWeightBytes = kBytesOfWeights;
-  static constexpr int64_t kSecondHalf = kBytesToSecondHalf;
+  using Pairs = PairsOfBlock;
+  static constexpr bool kHasOffset = kOffset;
+  static constexpr int64_t kWeightBytes = Pairs::kWeightBytes;
   static constexpr int64_t kBytes = kWeightBytes + 2 * kPanelCols * 4;
   static constexpr int kTemporaries = 8;
-  static constexpr int kPairsPerByte = 2;  // a part is half a block
 };
 
-struct ByteHalves : GroupBlock<kBlock * kPanelCols, kBlock * kPanelCols / 2> {
-  template <int kPart>
-  static VecI LoadPairs(const std::byte* source) {
-    return LoadSignedBytes(source);
-  }
-};
-struct Sixteens : ByteHalves {
-  static constexpr bool kHasOffset = false;
-};
-struct OffsetBytes : ByteHalves {
-  static constexpr bool kHasOffset = true;
-};
-
-// Low nibbles are the first 8 pairs of the block, high ones the last 8.
-struct OffsetNibbles : GroupBlock<kBlock * kPanelCols / 2, 0> {
-  static constexpr bool kHasOffset = true;
-  template <int kPart>
-  static VecI LoadPairs(const std::byte* source) {
-    typedef int16_t Lanes __attribute__((vector_size(4 * kLanes)));
-    const Lanes words = reinterpret_cast<Lanes>(LoadSignedBytes(source));
-    return reinterpret_cast<VecI>((kPart == 0 ? words : words >> 4) & 15);
-  }
-};
+using Sixteens = GroupBlock<BytePairs, false>;
+using OffsetBytes = GroupBlock<BytePairs, true>;
+using OffsetNibbles = GroupBlock<UnsignedNibblePairs, true>;
 
 template <int kRows, int kPanels, class Block>
 void RunTile(const GroupTile<Block>& tile) {
@@ -72,13 +52,17 @@ void RunTile(const GroupTile<Block>& tile) {
     };
     VecI acc[kRows][kVecs];
     ClearSums(acc);
-    AddBlockPart<Block, 0>(b, tile.panel_stride, a, acc);
-    if constexpr (!Block::kHasOffset) {
+    using Pairs = typename Block::Pairs;
+    constexpr int64_t kHalf = kBlock / 4;  // in pairs
+    if constexpr (Block::kHasOffset) {
+      AddBlockPairs<Pairs>(b, 2 * kHalf, tile.panel_stride, a, acc);
+    } else {
+      AddBlockPairs<Pairs>(b, kHalf, tile.panel_stride, a, acc);
 #pragma GCC unroll 16
       for (int vec = 0; vec < kVecs; ++vec) AddScaled(acc, vec, scale(vec, 0), sums);
       ClearSums(acc);
+      AddBlockPairs<Pairs>(b + Block::kWeightBytes / 2, kHalf, tile.panel_stride, a, acc);
     }
-    AddBlockPart<Block, 1>(b + Block::kSecondHalf, tile.panel_stride, a, acc);
 #pragma GCC unroll 16
     for (int vec = 0; vec < kVecs; ++vec) {
       AddScaled(acc, vec, scale(vec, Block::kHasOffset ? 0 : 1), sums);

@@ -82,12 +82,20 @@ inline void WidenBlock(Q8Block, const std::byte* source, int16_t* target) {
   }
 }
 
+template <int kPair>
+inline void WidenNibblePairs(const std::byte* source, int16_t* target) {
+  for (int64_t col = 0; col < kPanelCols; col += kLanes) {
+    const VecI pairs = Q4Block::Load<kPair>(source + col * Q4Block::kBytes);
+    __builtin_memcpy(target + (kPair * kPanelCols + col) * 2, &pairs, sizeof(pairs));
+  }
+}
+
 inline void WidenBlock(Q4Block, const std::byte* source, int16_t* target) {
-  constexpr int64_t kBytes = Q4Block::kWeightBytes;
-  for (int64_t at = 0; at < kBytes; at += 16) {
-    const Bytes both = *reinterpret_cast<const BytesUnaligned*>(source + at);
-    StoreWords(target + at, (both & 15) - 8);
-    StoreWords(target + kBytes + at, ((both >> 4) & 15) - 8);
+  for (int64_t k = 0; k < kBlock; k += 8, source += kPanelCols * 4, target += kPanelCols * 8) {
+    WidenNibblePairs<0>(source, target);
+    WidenNibblePairs<1>(source, target);
+    WidenNibblePairs<2>(source, target);
+    WidenNibblePairs<3>(source, target);
   }
 }
 

@@ -279,45 +279,73 @@ struct BlockTile : BlockOperands<int16_t> {
   static constexpr int kMaxRows = kBlockTileRows;
 };
 
-struct Q8Block {
-  static constexpr int kTemporaries = 6;
-  static constexpr int64_t kWeightBytes = kBlock * kPanelCols;
-  // Pairs lie one after the other.
-  static constexpr int kPairsPerByte = 1;
-  template <int kPart>
-  static VecI LoadPairs(const std::byte* source) {
+typedef int16_t HalfLanes __attribute__((vector_size(4 * kLanes)));
+
+// Pairs of bytes, one after the other.
+struct BytePairs {
+  static constexpr int kPairs = 1;                              // of a column, side by side
+  static constexpr int kBytes = 2;                              // that they take
+  static constexpr int64_t kWeightBytes = kBlock * kPanelCols;  // of a panel's block
+  template <int>
+  static VecI Load(const std::byte* source) {
     return LoadSignedBytes(source);
   }
 };
 
-struct Q4Block {
-  static constexpr int kTemporaries = 8;
+// Words of four pairs of nibbles (PanelFormat::kQ4Blocks).
+struct NibblePairs {
+  static constexpr int kPairs = 4;
+  static constexpr int kBytes = 4;
   static constexpr int64_t kWeightBytes = kBlock * kPanelCols / 2;
-  // Low nibbles are the first 8 pairs of the block, high ones the last 8.
-  static constexpr int kPairsPerByte = 2;
-  template <int kPart>
-  static VecI LoadPairs(const std::byte* source) {
-    typedef int16_t Words __attribute__((vector_size(4 * kLanes)));
-    const Words words = reinterpret_cast<Words>(LoadSignedBytes(source));
-    return reinterpret_cast<VecI>(((kPart == 0 ? words : words >> 4) & 15) - 8);
+};
+struct SignedNibblePairs : NibblePairs {
+  template <int kPair>
+  static VecI Load(const std::byte* source) {
+    const HalfLanes halves = reinterpret_cast<HalfLanes>(LoadInt(source));
+    return reinterpret_cast<VecI>((halves << (12 - 4 * kPair)) >> 12);
+  }
+};
+struct UnsignedNibblePairs : NibblePairs {
+  template <int kPair>
+  static VecI Load(const std::byte* source) {
+    return (LoadInt(source) >> 4 * kPair) & 0x000f000f;
   }
 };
 
-template <class Block, int kPart, int kRows, int kVecs>
-inline void AddBlockPart(const std::byte* b, int64_t panel_stride, RowPointers<kRows, int16_t>& a,
-                         VecI (&acc)[kRows][kVecs]) {
-  // Unrolled, the two parts of a nibble block share their loads, through the stack.
-#pragma GCC unroll 1
-  for (int64_t pair = 0; pair < kBlock / 2 / Block::kPairsPerByte; ++pair) {
-    VecI weights[kVecs];
+struct Q8Block : BytePairs {
+  static constexpr int kTemporaries = 6;
+};
+struct Q4Block : SignedNibblePairs {
+  static constexpr int kTemporaries = 8;
+};
+
+// Pair kPair of those side by side at `b`, of every column, times that of every row; then those
+// after it.
+template <class Pairs, int kPair, int kRows, int kVecs>
+inline void AddSideBySide(const std::byte* b, int64_t panel_stride, RowPointers<kRows, int16_t>& a,
+                          VecI (&acc)[kRows][kVecs]) {
+  // Else words are kept in registers that sums need.
+  asm("" : "+r"(b));
+  VecI weights[kVecs];
 #pragma GCC unroll 16
-    for (int vec = 0; vec < kVecs; ++vec) {
-      weights[vec] = Block::template LoadPairs<kPart>(b + vec / kPanelVecs * panel_stride +
-                                                      vec % kPanelVecs * kLanes * 2);
-    }
-    AddPairs<kRows, kVecs>(a, weights, acc);
-    a.Advance(2);
-    b += kPanelCols * 2;
+  for (int vec = 0; vec < kVecs; ++vec) {
+    weights[vec] = Pairs::template Load<kPair>(b + vec / kPanelVecs * panel_stride +
+                                               vec % kPanelVecs * kLanes * Pairs::kBytes);
+  }
+  AddPairs<kRows, kVecs>(a, weights, acc);
+  a.Advance(2);
+  if constexpr (kPair + 1 < Pairs::kPairs) {
+    AddSideBySide<Pairs, kPair + 1, kRows, kVecs>(b, panel_stride, a, acc);
+  }
+}
+
+// The products of so many pairs of k of a block.
+template <class Pairs, int kRows, int kVecs>
+inline void AddBlockPairs(const std::byte* b, int64_t pairs, int64_t panel_stride,
+                          RowPointers<kRows, int16_t>& a, VecI (&acc)[kRows][kVecs]) {
+#pragma GCC unroll 1
+  for (; pairs > 0; pairs -= Pairs::kPairs, b += kPanelCols * Pairs::kBytes) {
+    AddSideBySide<Pairs, 0, kRows, kVecs>(b, panel_stride, a, acc);
   }
 }
 
@@ -332,10 +360,7 @@ void RunTile(const BlockTile<Block>& tile) {
     ClearSums(acc);
     const std::byte* b = tile.b + block * kBytes;
     PrefetchBlocks<kBytes>(tile, b);
-    AddBlockPart<Block, 0>(b, tile.panel_stride, a, acc);
-    if constexpr (Block::kPairsPerByte == 2) {
-      AddBlockPart<Block, 1>(b, tile.panel_stride, a, acc);
-    }
+    AddBlockPairs<Block>(b, kBlock / 2, tile.panel_stride, a, acc);
 #pragma GCC unroll 16
     for (int vec = 0; vec < kVecs; ++vec) {
       const std::byte* scales = b + vec / kPanelVecs * tile.panel_stride + Block::kWeightBytes;
