@@ -6,7 +6,8 @@ tier_overhead.py [--pergola P] [--against P2] [--model M] [--rounds N] [--json]
 One client, one connection, one text of 128 tokens again and again, no cache: HTTP, tokenising, scheduling, a forward
 pass of a tiny model, rendering and, with tiers, gRPC. Taken off, all measured in the same run by turns:
 
-* the model: the mean of the engine's own time for these requests (pergola_engine_busy_seconds_total);
+* the model: the mean of the engine's own time for these requests (pergola_engine_busy_seconds_total); of `tei` (TEI's
+  /embed, floats) each request's own x-inference-time, which says more on a busy machine;
 * the HTTP echo: the median of GET /healthz of the same process over the same kind of connection, which is the
   network, this client and one waking of the network thread;
 * the gRPC echo: the median of `pergola bench hop` to the same server, a call that computes nothing.
@@ -43,13 +44,17 @@ def ask(connection, request):
         body += connection.recv(65536)
     if b" 200 " not in head[:20]:
         sys.exit(f"answered {head[:80]!r} {body[:200]!r}")
-    return body
+    return head
 
 
-def post(encoding):
-    body = json.dumps({"input": TEXT, "model": "m", "encoding_format": encoding}).encode()
-    return (b"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "
-            + str(len(body)).encode() + b"\r\n\r\n" + body)
+def post(path, **fields):
+    body = json.dumps(fields).encode()
+    return (f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            .encode() + body)
+
+
+def openai(encoding):
+    return post("/v1/embeddings", input=TEXT, model="m", encoding_format=encoding)
 
 
 class Shape:
@@ -59,7 +64,7 @@ class Shape:
         self.name, self.metrics_url, self.backend = name, metrics_url, backend
         self.connection = socket.create_connection(("127.0.0.1", http_port))
         self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.times = {"echo": [], "float": [], "base64": [], "hop": []}
+        self.times = {"echo": [], "float": [], "base64": [], "tei": [], "hop": []}  # tei: without the model
         self.engine = []
 
     def busy(self):
@@ -73,9 +78,12 @@ class Shape:
         for _ in range(PER_ROUND):
             for kind, request in kinds.items():
                 start = time.perf_counter_ns()
-                ask(self.connection, request)
+                head = ask(self.connection, request)
+                took = (time.perf_counter_ns() - start) / 1000
+                if kind == "tei":
+                    took -= 1000 * float(re.search(rb"(?i)^x-inference-time: (\S+)", head, re.M).group(1))
                 if keep:
-                    self.times[kind].append((time.perf_counter_ns() - start) / 1000)
+                    self.times[kind].append(took)
         seconds, batches = (after - then for after, then in zip(self.busy(), before))
         if keep:
             self.engine.append(seconds / batches * 1e6)
@@ -88,11 +96,13 @@ class Shape:
         middle = {kind: statistics.median(values) for kind, values in self.times.items() if values}
         engine = statistics.median(self.engine)
         row = {"shape": self.name, "engine": engine, **middle}
-        for kind in ("float", "base64"):
-            row[kind + " besides the model"] = middle[kind] - engine
-            row[kind + " less HTTP echo"] = middle[kind] - engine - middle["echo"]
+        for kind in ("float", "base64", "tei"):
+            besides = middle[kind] - (0 if kind == "tei" else engine)
+            row[kind + " besides the model"] = besides
+            row[kind + " less HTTP echo"] = besides - middle["echo"]
             if "hop" in middle:
-                row[kind + " less both echoes"] = middle[kind] - engine - middle["echo"] - middle["hop"]
+                row[kind + " less both echoes"] = besides - middle["echo"] - middle["hop"]
+        del row["tei"]
         return {name: value if isinstance(value, str) else round(value, 1) for name, value in row.items()}
 
 
@@ -117,7 +127,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=25, help=f"of {PER_ROUND} requests of each kind")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    kinds = {"echo": b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", "float": post("float"), "base64": post("base64")}
+    kinds = {"echo": b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", "float": openai("float"), "base64": openai("base64"),
+             "tei": post("/embed", inputs=TEXT)}
     builds = [(options.pergola, "")] + ([(options.against, "against: ")] if options.against else [])
     stop, shapes, vectors = [], [], []
     try:
