@@ -60,7 +60,8 @@ def cells_of(lines):
 
 def truth_of(args, path):
     """The cells in f32, checked against the reference kernels: some minutes where texts are long."""
-    kept = args.truths and args.truths / f"{path.name}-{args.lengths}-{args.batch}.jsonl".replace(" ", "")
+    cells = f"{args.lengths}-{args.batch}".replace(" ", "")
+    kept = args.truths and args.truths / f"{path.name}-{path.stat().st_mtime_ns}-{cells}.jsonl"
     if kept and kept.exists():
         return cells_of(kept.read_text())
     cells = pergola_cells(args, path, max(args.threads), 0.001, ["--activations", "f32"])
@@ -137,12 +138,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=pathlib.Path, help="where the cells go, a JSON line each")
     parser.add_argument("--truths", type=pathlib.Path,
-                        help="a folder that keeps the true vectors for further runs of the same cells")
+                        help="a folder that keeps texts and true vectors for further runs of the same cells")
     parser.add_argument("--isa", choices=["avx2"],
                         help="hold Pergola and llama.cpp, its only peer then, to an older machine's instructions")
     args = parser.parse_args()
     if args.isa:
-        os.environ["PERGOLA_FORCE_ISA"] = args.isa
+        os.environ["PERGOLA_FORCE_ISA"] = os.environ["LLAMA_CPP_ISA"] = args.isa
         sys.path.insert(0, str(HERE.parents[1] / "tests" / "gguf"))
         from toolchain import Toolchain, default_folder
         Toolchain(default_folder(), args.isa).make_library()

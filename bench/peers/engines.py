@@ -49,8 +49,7 @@ class LlamaCpp:
         sys.path.insert(0, str(ROOT / "tests" / "gguf"))
         from llama_model import LlamaModel
         from toolchain import Toolchain, default_folder
-        held = os.environ.get("PERGOLA_FORCE_ISA") == "avx2"  # compare.py --isa
-        tools = Toolchain(default_folder(), "avx2" if held else "")
+        tools = Toolchain(default_folder(), os.environ.get("LLAMA_CPP_ISA", ""))  # compare.py --isa
         self._model = LlamaModel(tools.binding(), path, threads)
 
     def encode(self, texts):

@@ -94,8 +94,7 @@ Result<std::vector<MachinePeak>> MeasureMachinePeaks(const MachinePeakOptions& o
     sets.erase(sets.begin(), sets.begin() + (best - sets.data()));
   }
   std::erase_if(sets, [](const KernelSet& set) { return !set.usable || set.table == nullptr; });
-  if (sets.empty())
-    return InvalidArgumentError("the reference kernels reach no limit of a machine");
+  if (sets.empty()) return InvalidArgumentError("the reference kernels have no peak");
   std::vector<MachinePeak> peaks;
   for (const Kind& kind : kKinds) {
     const auto index = static_cast<size_t>(kind.kind);
