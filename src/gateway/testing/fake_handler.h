@@ -14,6 +14,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gateway/http_types.h"
@@ -70,6 +71,7 @@ class FakeHandler : public HttpHandler {
       changed_.wait(lock, [&] { return held_[index].answered; });
     } else if (path == "/block" || path == "/may_block") {
       response.body = path == "/block" ? "may not block" : request.may_block ? "yes" : "no";
+      if (path == "/block") NoteRefused();
       respond(std::move(response));
     } else if (path == "/echo" || path == "/form") {
       response.body = std::move(request.body);
@@ -100,6 +102,13 @@ class FakeHandler : public HttpHandler {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(10), [&] { return held_.size() >= count; });
   }
+  // After each POST /block: the same, but false at once where it may not block.
+  bool WaitBlocked(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(10),
+                      [&] { return held_.size() >= count || refused_; });
+    return !std::exchange(refused_, false) && held_.size() >= count;
+  }
   void Answer(size_t index, std::string body) {
     HttpResponse response;
     response.body = std::move(body);
@@ -123,6 +132,11 @@ class FakeHandler : public HttpHandler {
     HttpRespond respond;
     bool answered = false;
   };
+  void NoteRefused() {
+    const std::lock_guard lock(mutex_);
+    refused_ = true;
+    changed_.notify_all();
+  }
   HeldRequest Held(size_t index) {
     const std::lock_guard lock(mutex_);
     return held_.at(index);
@@ -132,6 +146,7 @@ class FakeHandler : public HttpHandler {
   std::condition_variable changed_;
   std::vector<HeldRequest> held_;     // guarded by mutex_
   std::vector<std::thread> threads_;  // guarded by mutex_
+  bool refused_ = false;              // a /block, since WaitBlocked(); guarded by mutex_
 };
 
 }  // namespace pergola::gateway::testing
