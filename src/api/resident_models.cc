@@ -44,15 +44,19 @@ Status ResidentModel::CheckRetry() const {
   return NotLoaded();
 }
 
-// Before others are unloaded for it.
+// Before others are unloaded for it. Whoever waits comes back every second or so; a check each time
+// would cost it its place in line meanwhile.
 Status ResidentModel::CheckSource() {
   {
     const std::lock_guard<std::mutex> lock(all_.mutex_);
     if (runner_ != nullptr || all_.stopping_ || !source_.check) return OkStatus();
   }
   std::string stamp = source_.stamp ? source_.stamp() : "";
+  if (checked_ == stamp) return OkStatus();
   const Status status = source_.check();
-  return status.ok() ? status : NoteFailure(status, std::move(stamp));
+  if (!status.ok()) return NoteFailure(status, std::move(stamp));
+  checked_ = std::move(stamp);
+  return status;
 }
 
 Status ResidentModel::NotLoaded() const {
@@ -63,6 +67,7 @@ Status ResidentModel::NotLoaded() const {
 }
 
 Result<ResidentModel::Acquired> ResidentModel::Load() {
+  checked_.reset();
   std::string stamp = source_.stamp ? source_.stamp() : "";
   const Clock::time_point start = Clock::now();
   Result<RunnerPtr> loaded = source_.load([this] { return all_.stopping_.load(); });
@@ -83,6 +88,7 @@ Result<ResidentModel::Acquired> ResidentModel::Load() {
 }
 
 Status ResidentModel::NoteFailure(const Status& status, std::string stamp) {
+  checked_.reset();
   const bool ended = status.code() == StatusCode::kCancelled;
   if (!ended) {
     auto wait = all_.options_.first_retry;

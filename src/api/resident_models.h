@@ -53,7 +53,8 @@ class ResidentModel {
     std::function<Result<RunnerPtr>(const std::function<bool()>& cancelled)> load;
     // Another text when the files are others, for little work. Null: not known.
     std::function<std::string()> stamp = nullptr;
-    // Whether `load` might go well, for little work. Null: not known.
+    // Whether `load` might go well. Null: not known. Asked once for each load, before anything is
+    // unloaded for it, and again if `stamp` has changed since.
     std::function<Status()> check = nullptr;
   };
 
@@ -119,6 +120,7 @@ class ResidentModel {
     std::string stamp;
   };
   Failure failure_;
+  std::optional<std::string> checked_;  // stamp of what passed the check and is yet to be loaded
 
   // Guarded by all_.mutex_.
   RunnerPtr runner_;      // null: not loaded

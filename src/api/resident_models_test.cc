@@ -248,6 +248,21 @@ TEST_F(ResidentModelsTest, WhatCannotBeOpenedMakesNoRoomForItself) {
   EXPECT_FALSE(good->residence().loaded);
 }
 
+TEST_F(ResidentModelsTest, WhoWaitsForRoomIsCheckedOnceUnlessItsFilesChange) {
+  Start({.budget_bytes = 150});
+  const auto model = Add("waits");
+  const auto busy = Add("busy");
+  busy->Begin();
+  for (const auto& [stamp, checks] : {std::pair("one", 1), {"one", 1}, {"two", 2}, {"two", 2}}) {
+    stamp_ = stamp;
+    EXPECT_FALSE(model->Acquire()->missing.ok());
+    EXPECT_EQ(checks_, checks);
+  }
+  busy->End({});
+  for (ResidentModel* next : {model.get(), busy.get(), model.get()}) Ask(*next);
+  EXPECT_EQ(checks_, 4) << "for each load anew";
+}
+
 TEST_F(ResidentModelsTest, FailuresInARowAreTriedAgainEverLater) {
   Start({.on_demand = true, .first_retry = milliseconds(2000), .last_retry = milliseconds(10'000)});
   const auto model = Add("a");

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -77,7 +78,7 @@ class ResidentRoomTest : public ::testing::Test {
         ResidentModels::Options{.budget_bytes = budget_bytes, .on_demand = on_demand});
   }
   // A model of 100 bytes.
-  void Serve(const std::string& id) {
+  void Serve(const std::string& id, std::function<Status()> check = nullptr) {
     const auto make = [this, id]() -> RunnerPtr {
       return std::make_shared<JournalRunner>(id, &journal_, &gates_);
     };
@@ -86,6 +87,7 @@ class ResidentRoomTest : public ::testing::Test {
       journal_.Add("load " + id);
       return make();
     };
+    source.check = std::move(check);
     const auto model = all_->Add(id, 100, make(), std::move(source));
     ASSERT_TRUE(model.ok()) << model.status().ToString();
     service::ModelInfo info;
@@ -256,6 +258,34 @@ TEST_F(ResidentRoomTest, ASchedulerEndsWhileItWaitsForRoom) {
   EXPECT_EQ(waits.get().status().code(), StatusCode::kUnavailable);
   gate.Open();
   EXPECT_TRUE(busy.get().ok());
+}
+
+// Files on a disk that sleeps: who waits looks after its clients before they have been opened.
+TEST_F(ResidentRoomTest, ACheckThatTakesLongerThanATurnKeepsNobodyOut) {
+  Start(150);
+  Clock::time_point turn_ends;
+  Serve("b", [&turn_ends] {
+    while (Clock::now() < turn_ends) std::this_thread::yield();
+    return OkStatus();
+  });
+  Serve("a");
+  ResidentModel& a = *served_.at("a").model;
+  ResidentModel& b = *served_.at("b").model;
+  a.Begin();  // never idle
+  const Clock::time_point oldest = Clock::now();
+  std::atomic<bool> loaded = false;
+  std::thread client([&] {
+    while (!loaded) EXPECT_TRUE(Submit("a", 1).get().ok());
+  });
+  for (int turn = 0; turn < 200 && !loaded; ++turn) {
+    turn_ends = Clock::now() + milliseconds(10);
+    const auto acquired = b.Acquire({oldest, turn_ends});
+    EXPECT_TRUE(acquired.ok());
+    loaded = acquired.ok() && acquired->runner != nullptr;
+  }
+  EXPECT_TRUE(loaded.exchange(true));
+  client.join();
+  a.End({});
 }
 
 // Three models that are never idle share room for one: nobody fails, nobody starves.
