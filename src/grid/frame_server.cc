@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "grid/frame_connection.h"
+#include "grid/reused_buffer.h"
 
 namespace pergola::grid {
 namespace {
@@ -36,14 +37,10 @@ void SetOptions(int socket) {
 
 constexpr std::chrono::seconds kStallLimit{10};
 
-// Of what a large request or answer took, so much is kept for the next one, which need not be
-// cleared: 512 rows of 5120 values. While the peer rests (kStallLimit), nothing.
-constexpr size_t kKeptBytes = size_t{12} << 20;
-
-template <class Buffer>
-void GiveBackBeyond(size_t kept_bytes, Buffer& buffer) {
-  if (buffer.capacity() > kept_bytes) Buffer().swap(buffer);
-}
+// Of what an answer took, so much is kept for the next one: 512 rows of 5120 values. Requests are
+// mostly ids. While the peer rests (kStallLimit), nothing is.
+constexpr size_t kKeptAnswerBytes = size_t{12} << 20;
+constexpr size_t kKeptPayloadBytes = size_t{4} << 20;
 
 // POLL* of what has happened on it and nobody has looked at yet.
 short Pending(int socket) {
@@ -220,8 +217,8 @@ Status FrameServer::Impl::ReceiveFirst(FrameConnection& connection, FrameHeader*
 void FrameServer::Impl::Serve(Session& session) {
   FrameConnection connection(dup(session.socket));
   FrameHeader request;
-  std::vector<std::byte> payload;
-  std::string answer;
+  ReusedBuffer<std::vector<std::byte>> payload(kKeptPayloadBytes);
+  ReusedBuffer<std::string> answer(kKeptAnswerBytes);
   Status status = OkStatus();
   if (!AwaitPlace(session)) status = ResourceExhaustedError("all places are taken");  // ends it
   if (status.ok()) {
@@ -230,15 +227,13 @@ void FrameServer::Impl::Serve(Session& session) {
   }
   connection.SetLimit({.deadline = std::chrono::steady_clock::now() + first_frame_timeout});
   if (status.ok() && tls != nullptr) status = connection.AcceptTls(*tls);
-  const auto give_back_beyond = [&](size_t kept_bytes) {
-    GiveBackBeyond(kept_bytes, payload);
-    GiveBackBeyond(kept_bytes, answer);
+  const auto resting = [&] {
+    payload.GiveBack();
+    answer.GiveBack();
   };
   while (status.ok() && !stopping) {
-    give_back_beyond(kKeptBytes);
-    status = session.asked
-                 ? connection.ReceiveNext([&] { give_back_beyond(0); }, &request, &payload)
-                 : ReceiveFirst(connection, &request, &payload);
+    status = session.asked ? connection.ReceiveNext(resting, &request, &payload.buffer())
+                           : ReceiveFirst(connection, &request, &payload.buffer());
     // After a frame that is wrong nothing on the connection can be trusted.
     if (!status.ok()) break;
     if (!session.asked.exchange(true)) {
@@ -246,8 +241,10 @@ void FrameServer::Impl::Serve(Session& session) {
       status = connection.SetTimeout(kStallLimit);
       if (!status.ok()) break;
     }
-    const Status handled = handler(request, payload, &answer);
-    status = connection.Send(handled.ok() ? answer : ErrorFrame(request, handled));
+    const Status handled = handler(request, payload.buffer(), &answer.buffer());
+    status = connection.Send(handled.ok() ? answer.buffer() : ErrorFrame(request, handled));
+    payload.EndMessage(payload.buffer().size());
+    answer.EndMessage(handled.ok() ? answer.buffer().size() : 0);
   }
   connection.Close();
   shutdown(session.socket, SHUT_RDWR);

@@ -330,6 +330,32 @@ TEST(FrameServerTest, WhoWaitsForAPlaceIsLeftAtTheEnd) {
   EXPECT_EQ(gate.entered, 1);
 }
 
+TEST(FrameServerTest, TheMemoryOfALargeAnswerServesAgainButNotSmallOnesForEver) {
+  constexpr size_t kLarge = 5 << 20;
+  std::atomic<bool> large = true;
+  std::atomic<size_t> kept = 0;
+  const auto server = FrameServer::Start(
+      {}, [&](const FrameHeader& request, std::span<const std::byte>, std::string* answer) {
+        kept = answer->capacity();
+        FrameHeader header = request;
+        header.answer = true;
+        answer->clear();
+        AppendBytesFrame(header, large ? std::string(kLarge, 'x') : "done", answer);
+        return OkStatus();
+      });
+  ASSERT_TRUE(server.ok());
+  auto connection = ConnectTo(**server);
+  ASSERT_TRUE(connection.ok());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(Ask(*connection).ok());
+  EXPECT_GE(kept, kLarge);
+  large = false;
+  ASSERT_TRUE(Ask(*connection).ok());
+  EXPECT_GE(kept, kLarge) << "that of the large one before";
+  int small = 0;
+  for (; kept >= kLarge && small < 100; ++small) ASSERT_TRUE(Ask(*connection).ok());
+  EXPECT_LT(kept, kLarge / 4) << "after " << small << " small ones";
+}
+
 // 1,000 clients of which 20 are there at a time; every third leaves without waiting for its answer,
 // every other third without having sent a whole frame.
 TEST(FrameServerTest, AThousandClientsJoinAndLeave) {
