@@ -138,7 +138,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=pathlib.Path, help="where the cells go, a JSON line each")
     parser.add_argument("--truths", type=pathlib.Path,
-                        help="a folder that keeps texts and true vectors for further runs of the same cells")
+                        help="a folder that keeps texts and true vectors for further runs of the same cells and files")
     parser.add_argument("--isa", choices=["avx2"],
                         help="hold Pergola and llama.cpp, its only peer then, to an older machine's instructions")
     args = parser.parse_args()

@@ -1,7 +1,6 @@
 #include "scheduler/scheduler.h"
 
 #include <algorithm>
-#include <new>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,17 +15,6 @@ using service::InferenceOutput;
 using service::SequenceOutput;
 
 std::string Number(int64_t value) { return std::to_string(value); }
-
-// What `work` returns, a Result: what takes the most memory of all fails its requests when there is
-// none, and nobody else's.
-template <class Work>
-auto WithinMemory(Work&& work) -> decltype(work()) {
-  try {
-    return work();
-  } catch (const std::bad_alloc&) {
-    return InternalError("this machine has no memory left to compute the request");
-  }
-}
 
 // The message goes on after "sequence 7".
 Status CheckSequence(const Sequence& sequence, const service::ModelInfo& info) {
@@ -407,7 +395,7 @@ void Scheduler::MakeReady(std::unique_lock<std::mutex>& lock, Finished* finished
     lock.unlock();
     CallBack(*finished);  // what follows may take long
     finished->clear();
-    auto ready = WithinMemory([&] { return runner_->MakeReady(need); });
+    Result<engine::Runner::Readied> ready = runner_->MakeReady(need);
     lock.lock();
     if (!ready.ok()) {
       FailQueue(ready.status(), finished);
@@ -451,7 +439,7 @@ Scheduler::Finished Scheduler::RunOneBatch(std::unique_lock<std::mutex>& lock) n
     for (const WorkPtr& work : batch) {
       inputs.push_back({&work->key.sequence, work->key.outputs});
     }
-    const auto outputs = WithinMemory([&] { return runner_->Run(inputs); });
+    const Result<std::unique_ptr<engine::Outputs>> outputs = runner_->Run(inputs);
     const auto inference_time = Clock::now() - start;
     lock.lock();
     engine_busy_ = false;

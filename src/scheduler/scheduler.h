@@ -110,7 +110,8 @@ class Scheduler : public service::InferenceService {
   void FailQueue(const Status& status, Finished* finished);  // mutex_ held
   // With mutex_ held and the engine idle: runs one batch (mutex_ free meanwhile), completes it.
   // Returns who is to be called back, without the mutex: the next batch may run meanwhile. Without
-  // memory for its own lists the process ends: an engine that stayed busy would answer nobody.
+  // memory the process ends, whoever's thread this is: an engine that stayed busy would answer
+  // nobody.
   Finished RunOneBatch(std::unique_lock<std::mutex>& lock) noexcept;
   // The same, and calls them back, the mutex free.
   void RunAndCallBack(std::unique_lock<std::mutex>& lock);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <future>
-#include <new>
 #include <thread>
 
 #include "engine/testing/fake_runner.h"
@@ -397,37 +396,6 @@ TEST_F(SchedulerTest, TenantsTakeTurns) {
   EXPECT_NE(std::find(second.begin(), second.end(), std::vector<int32_t>({90, 1, 1, 1})),
             second.end())
       << "the modest one waits for one step, not for the greedy one's whole list";
-}
-
-// Finds no memory for its first pass.
-class GreedyRunner : public FakeRunner {
- public:
-  using FakeRunner::FakeRunner;
-  Result<std::unique_ptr<engine::Outputs>> Run(
-      std::span<const engine::SequenceInput> batch) override {
-    if (runs_++ == 0) throw std::bad_alloc();
-    return FakeRunner::Run(batch);
-  }
-
- private:
-  int runs_ = 0;
-};
-
-TEST_F(SchedulerTest, AStepWithoutMemoryFailsItsRequestsAlone) {
-  service::ModelInfo info;
-  info.widths = {2, 2};
-  info.max_tokens = info.vocab_size = 100;
-  for (const bool may_block : {true, false}) {
-    scheduler_ = std::make_unique<Scheduler>(
-        info, std::make_unique<GreedyRunner>(nullptr, &batches_), NoCache());
-    InferenceRequest request = Embed({{1}});
-    request.may_block = may_block;
-    const auto failed = Submit(std::move(request)).get();
-    EXPECT_EQ(failed.status().code(), StatusCode::kInternal);
-    EXPECT_NE(failed.status().message().find("no memory left"), std::string_view::npos);
-    EXPECT_TRUE(Submit(Embed({{1}})).get().ok());
-    EXPECT_TRUE(scheduler_->RunBlocking(Embed({{2}})).ok());
-  }
 }
 
 // Must be made ready before each batch, and fails in that as often as it is told to.
