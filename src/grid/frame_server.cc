@@ -242,9 +242,10 @@ void FrameServer::Impl::Serve(Session& session) {
       if (!status.ok()) break;
     }
     const Status handled = handler(request, payload.buffer(), &answer.buffer());
-    status = connection.Send(handled.ok() ? answer.buffer() : ErrorFrame(request, handled));
+    if (!handled.ok()) answer.buffer() = ErrorFrame(request, handled);
+    status = connection.Send(answer.buffer());
     payload.EndMessage(payload.buffer().size());
-    answer.EndMessage(handled.ok() ? answer.buffer().size() : 0);
+    answer.EndMessage(answer.buffer().size());
   }
   connection.Close();
   shutdown(session.socket, SHUT_RDWR);
