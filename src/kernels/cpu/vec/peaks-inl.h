@@ -6,8 +6,12 @@
 
 namespace {
 
+// As a float 1, as bf16 pairs (0, 1), as bytes (0, 0, -128, 63).
+constexpr int32_t kOne = 0x3f800000;
+
 struct F32Peak {
   static constexpr int kOperations = 2 * kLanes;
+  static constexpr int32_t kFactor = kOne;
   using Sum = VecF;
   static void Step(VecI a, VecI b, VecF& sum) {
     sum = MulAdd(FromBits(a), FromBits(b), sum);
@@ -16,16 +20,19 @@ struct F32Peak {
 };
 struct PairDotPeak {
   static constexpr int kOperations = 4 * kLanes;
+  static constexpr int32_t kFactor = 1;  // low half 1, and that of kOne is 0: no sum overflows
   using Sum = VecI;
   static void Step(VecI a, VecI b, VecI& sum) { AddPairDot(a, b, sum); }
 };
 struct ByteDotPeak {
   static constexpr int kOperations = 8 * kLanes;
+  static constexpr int32_t kFactor = kOne;
   using Sum = VecI;
   static void Step(VecI a, VecI b, VecI& sum) { AddByteDot(a, b, sum); }
 };
 struct BF16DotPeak {
   static constexpr int kOperations = 4 * kLanes;
+  static constexpr int32_t kFactor = kOne;
   using Sum = VecF;
   static void Step(VecI a, VecI b, VecF& sum) { AddBF16Dot(a, b, sum); }
 };
@@ -40,9 +47,8 @@ int64_t RunPeak(int64_t rounds) {
   for (int chain = 0; chain < kChains; ++chain) {
     sums[chain] = reinterpret_cast<typename Kind::Sum>(SetInt(chain));
   }
-  // As floats 1, as bf16 pairs (0, 1), as bytes (0, 0, -128, 63).
-  VecI a = SetInt(0x3f800000);
-  const VecI b = a;
+  VecI a = SetInt(kOne);
+  const VecI b = SetInt(Kind::kFactor);
   for (int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 32
     for (int chain = 0; chain < kChains; ++chain) {
