@@ -4,6 +4,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "core/ascii.h"
+
 namespace pergola::cli {
 
 Result<std::string> ReadWholeFile(const std::string& path) {
@@ -21,12 +23,8 @@ Result<std::string> ReadWholeFile(const std::string& path) {
 
 Result<std::string> ReadKeyFile(const std::string& path) {
   PERGOLA_ASSIGN_OR_RETURN(const std::string content, ReadWholeFile(path));
-  const std::string line = content.substr(0, content.find_first_of("\r\n"));
-  const size_t begin = line.find_first_not_of(" \t");
-  if (begin == std::string::npos) {
-    return InvalidArgumentError("'" + path + "' has no key in its first line");
-  }
-  std::string key = line.substr(begin, line.find_last_not_of(" \t") + 1 - begin);
+  std::string key(Trimmed(std::string_view(content).substr(0, content.find_first_of("\r\n"))));
+  if (key.empty()) return InvalidArgumentError("'" + path + "' has no key in its first line");
   // It is sent in a header, where nothing else may stand.
   const bool visible =
       std::all_of(key.begin(), key.end(), [](char c) { return c > 0x20 && c < 0x7f; });

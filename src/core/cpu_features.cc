@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "core/ascii.h"
 #include "core/cpu_quota.h"
 
 #if defined(__x86_64__)
@@ -78,10 +79,8 @@ std::string DetectModelName() {
     const CpuidRegisters regs = Cpuid(0x80000002u + part, 0);
     std::memcpy(brand.data() + 16 * part, &regs, 16);
   }
-  std::string name = brand.data();
-  const size_t begin = name.find_first_not_of(' ');
-  if (begin == std::string::npos) return "x86-64";
-  return name.substr(begin, name.find_last_not_of(' ') - begin + 1);
+  const std::string_view name = Trimmed(brand.data());
+  return std::string(name.empty() ? "x86-64" : name);
 }
 
 #elif defined(__aarch64__)

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <utility>
 
-#include "gateway/http_head.h"
+#include "core/ascii.h"
 #include "service/bearer_key.h"
 
 namespace pergola::gateway {

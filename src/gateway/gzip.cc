@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "core/ascii.h"
 #include "core/check.h"
-#include "gateway/http_head.h"
 
 namespace pergola::gateway {
 namespace {

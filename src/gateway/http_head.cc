@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/ascii.h"
+
 namespace pergola::gateway {
 namespace {
 
@@ -15,8 +17,6 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsToken(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), IsTokenChar);
 }
-
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 HttpError Bad(std::string message) { return {400, std::move(message)}; }
 
@@ -285,23 +285,6 @@ std::string Printable(std::string_view text) {
   }
   if (text.size() > kMaxQuotedBytes) printable += "...";
   return printable;
-}
-
-std::string LowerCase(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), Lower);
-  return lower;
-}
-
-bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return Lower(x) == Lower(y); });
-}
-
-std::string_view Trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
 }  // namespace pergola::gateway

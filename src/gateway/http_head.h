@@ -97,10 +97,4 @@ bool IsTokenChar(char c);
 // 0..15, or -1.
 int HexValue(char c);
 
-// ASCII only, whatever the locale.
-std::string LowerCase(std::string_view text);
-bool EqualsIgnoringCase(std::string_view a, std::string_view b);
-// Without blanks and tabs on both sides.
-std::string_view Trimmed(std::string_view text);
-
 }  // namespace pergola::gateway

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/ascii.h"
 #include "gateway/gzip.h"
 
 namespace pergola::gateway {

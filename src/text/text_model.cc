@@ -4,15 +4,10 @@
 #include <limits>
 #include <utility>
 
+#include "core/ascii.h"
+
 namespace pergola::text {
 namespace {
-
-char ToLowerAscii(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return ToLowerAscii(x) == ToLowerAscii(y); });
-}
 
 // A client's text shortened for an error message, cut between code points.
 std::string Shown(std::string_view text) {
