@@ -81,6 +81,19 @@ std::string ConfigurationChecksums(const formats::TensorSource& source, const fs
   return all;
 }
 
+// Which rows a model bears in 8 bits, by its least cosine over golden texts (docs/numerics.md): up
+// projections' always, more of what has been measured. Layers after pooling magnify what is
+// rounded.
+kernels::LinearRole NarrowTo(const models::ModelConfig& config,
+                             const models::PipelineConfig& pipeline) {
+  if (config.architecture != "bert" && config.architecture != "gemma3_text") {
+    return kernels::LinearRole::kUp;
+  }
+  const bool bare = std::all_of(pipeline.heads.begin(), pipeline.heads.end(),
+                                [](const auto& head) { return head.layers.empty(); });
+  return bare ? kernels::LinearRole::kGate : kernels::LinearRole::kQueryOrOutput;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Model>> Model::Load(const std::string& path, const ModelOptions& options) {
@@ -100,6 +113,7 @@ Result<std::unique_ptr<Model>> Model::Load(const std::string& path, const ModelO
   model->pipeline_ = std::move(files.pipeline);
   model->tokenizer_ = std::move(files.tokenizer);
   const kernels::LinearOptions linear{.activations = options.activations,
+                                      .narrow_to = NarrowTo(model->config_, model->pipeline_),
                                       .weights = options.weights};
   const ThreadPool::Pass pass(model->ops_->threads());  // weights are repacked in parallel
   PERGOLA_ASSIGN_OR_RETURN(

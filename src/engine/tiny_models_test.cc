@@ -232,6 +232,20 @@ TEST_P(TinyModelPerIsaTest, RefusesIdsAndLengthsThatTheModelCannotTake) {
   EXPECT_EQ(runner.Run({&lacking, 1}).status().message(), "sequence 0: the model gives no logits");
 }
 
+// What is measured in docs/numerics.md: BERT, and EmbeddingGemma with Dense layers and without.
+TEST(NumericClassTest, SaysWhichRowsHaveEightBits) {
+  const auto class_of = [](const std::string& name) {
+    const auto model = Model::Load(std::string(PERGOLA_TEST_DATA) + "/golden/tiny/" + name,
+                                   {.ops = {}, .weights = kernels::WeightType::kInt4});
+    EXPECT_TRUE(model.ok()) << model.status().ToString();
+    return model.ok() ? (*model)->facts().numeric_class : "";
+  };
+  if (class_of("bert").find('(') == std::string::npos) GTEST_SKIP() << "no products of bytes";
+  EXPECT_NE(class_of("bert").find("before up, query, output, gate)"), std::string::npos);
+  EXPECT_NE(class_of("gemma3-embed").find("before up, query, output)"), std::string::npos);
+  EXPECT_NE(class_of("qwen3-embed").find("before up)"), std::string::npos);
+}
+
 // A span is pooled like a sequence of these token vectors, with a gap before it, between or after.
 TEST_P(TinyModelPerIsaTest, SpansArePooledApart) {
   const auto longest = std::max_element(

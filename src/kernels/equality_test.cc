@@ -75,20 +75,20 @@ TEST_P(EqualityTest, Linear) {
   const int64_t rows = GetParam() == "reference" ? 20 : 120;  // it is slow, and plain
   struct Kind {
     DType dtype;
-    bool feed_forward = false;
+    LinearRole role = LinearRole::kOther;
     WeightType computed = WeightType::kAsIs;
     bool in_place = false;
   };
-  for (const auto [dtype, feed_forward, computed, in_place] :
+  for (const auto [dtype, role, computed, in_place] :
        {Kind{DType::kF32}, Kind{DType::kF16}, Kind{DType::kBF16}, Kind{DType::kQ8_0},
-        Kind{DType::kQ4_0}, Kind{DType::kQ4_0, true}, Kind{DType::kQ6_K}, Kind{DType::kQ5_0},
-        Kind{DType::kQ5_K}, Kind{DType::kQ4_K}, Kind{DType::kQ2_K},
-        Kind{DType::kF32, false, WeightType::kInt8},
-        Kind{DType::kF32, false, WeightType::kAsIs, true},
-        Kind{DType::kF16, false, WeightType::kAsIs, true},
-        Kind{DType::kBF16, false, WeightType::kAsIs, true},
-        Kind{DType::kQ8_0, false, WeightType::kAsIs, true}}) {
-    for (auto [outputs, inputs] : {std::pair<int64_t, int64_t>{200, 768}, {37, 256}}) {
+        Kind{DType::kQ4_0}, Kind{DType::kQ4_0, LinearRole::kUp}, Kind{DType::kQ6_K},
+        Kind{DType::kQ5_0}, Kind{DType::kQ5_K}, Kind{DType::kQ4_K}, Kind{DType::kQ2_K},
+        Kind{DType::kF32, LinearRole::kOther, WeightType::kInt8},
+        Kind{DType::kF32, LinearRole::kOther, WeightType::kAsIs, true},
+        Kind{DType::kF16, LinearRole::kOther, WeightType::kAsIs, true},
+        Kind{DType::kBF16, LinearRole::kOther, WeightType::kAsIs, true},
+        Kind{DType::kQ8_0, LinearRole::kOther, WeightType::kAsIs, true}}) {
+    for (auto [outputs, inputs] : {std::pair<int64_t, int64_t>{200, 768}, {37, 1024}}) {
       SCOPED_TRACE(std::string(DTypeName(dtype)) + " N " + std::to_string(outputs));
       const OwnedTensor weight(random, dtype, outputs, inputs);
       const OwnedMatrix x = OwnedMatrix::Of(random, rows, inputs, inputs + 5);
@@ -97,8 +97,7 @@ TEST_P(EqualityTest, Linear) {
       std::vector<std::unique_ptr<LinearWeight>> weights;  // by the number of threads - 1
       for (const auto& ops : sets_) {
         auto prepared = ops->PrepareLinear(
-            weight.view(),
-            {.feed_forward = feed_forward, .in_place = in_place, .weights = computed});
+            weight.view(), {.role = role, .in_place = in_place, .weights = computed});
         ASSERT_TRUE(prepared.ok()) << prepared.status().ToString();
         weights.push_back(std::move(prepared).value());
       }
@@ -124,7 +123,7 @@ TEST_P(EqualityTest, LinearsAreTheLinearOnes) {
                                        {DType::kQ4_0, 64},
                                        {DType::kF32, 5}}) {
     tensors.emplace_back(random, dtype, outputs, 256);
-    auto prepared = ops.PrepareLinear(tensors.back().view(), {.feed_forward = true});
+    auto prepared = ops.PrepareLinear(tensors.back().view(), {.role = LinearRole::kUp});
     ASSERT_TRUE(prepared.ok()) << prepared.status().ToString();
     weights.push_back(std::move(prepared).value());
   }

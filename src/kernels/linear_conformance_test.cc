@@ -65,12 +65,12 @@ std::vector<double> RotatedRounding(const TensorView& weight) {
   return bounds;
 }
 
-// How a class of products rounds activations: of "q4_0 x i16-row (i8-block in feed-forward), avx2"
+// How a class of products rounds activations: of "q4_0 x i16-row (i8-block before up), avx2"
 // one or the other.
-std::string RowsOf(const std::string& numeric_class, bool feed_forward) {
+std::string RowsOf(const std::string& numeric_class, LinearRole role) {
   const size_t bracket = numeric_class.find(" (");
   if (bracket == std::string::npos) return numeric_class;
-  return feed_forward ? numeric_class.substr(bracket) : numeric_class.substr(0, bracket);
+  return role == LinearRole::kUp ? numeric_class.substr(bracket) : numeric_class.substr(0, bracket);
 }
 
 // Norm of what rounding takes from a row of activations, at most.
@@ -104,7 +104,7 @@ struct LinearCase {
   bool with_bias = false;
   int64_t padding = 0;  // of the strides
   ActivationPrecision activations = ActivationPrecision::kAuto;
-  bool feed_forward = false;
+  LinearRole role = LinearRole::kOther;
   WeightType weights = WeightType::kAsIs;
   bool in_place = false;
 };
@@ -122,10 +122,8 @@ class LinearConformanceTest : public testing::KernelSetTest {
     OwnedMatrix actual = OwnedMatrix::Of(random, c.rows, c.outputs, c.outputs + c.padding);
     OwnedMatrix expected = OwnedMatrix::Copy(actual.view());
 
-    const LinearOptions options{.activations = c.activations,
-                                .feed_forward = c.feed_forward,
-                                .in_place = c.in_place,
-                                .weights = c.weights};
+    const LinearOptions options{
+        .activations = c.activations, .role = c.role, .in_place = c.in_place, .weights = c.weights};
     auto prepared = set_->PrepareLinear(weight.view(), options);
     // Rotated weights are rounded by the set alone: there the stored ones are the truth.
     const bool rotated = prepared.ok() && (*prepared)->dtype() == DType::kI8;
@@ -144,7 +142,7 @@ class LinearConformanceTest : public testing::KernelSetTest {
     set_->Linear(x.view(), **prepared, used_bias, c.epilogue, actual.view());
     oracle_->Linear(x.view(), **oracle_prepared, used_bias, c.epilogue, expected.view());
 
-    std::string rows = RowsOf(set_->numeric_class(dtype, options), c.feed_forward);
+    std::string rows = RowsOf(set_->numeric_class(dtype, options), c.role);
     // The class is that of whole blocks; other rows are not rotated.
     if (!rotated && rows.find("i8-rotated") != std::string::npos) rows = "i16-row";
     // Of what is multiplied: converting rounds the weights of both sides alike.
@@ -178,7 +176,7 @@ TEST_P(LinearConformanceTest, EveryTypeAndRowCount) {
     }
   }
   for (int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 25, 97}) {
-    Check(DType::kQ4_0, {.rows = rows, .outputs = 150, .inputs = 256, .feed_forward = true});
+    Check(DType::kQ4_0, {.rows = rows, .outputs = 150, .inputs = 256, .role = LinearRole::kUp});
   }
 }
 
@@ -204,9 +202,9 @@ TEST_P(LinearConformanceTest, DeepAndNarrowProducts) {
       Check(dtype, {.rows = rows, .outputs = 33, .inputs = 32});
     }
   }
-  for (int64_t rows : {1, 3, 20}) {
-    Check(DType::kQ4_0, {.rows = rows, .outputs = 17, .inputs = 3072, .feed_forward = true});
-    Check(DType::kQ4_0, {.rows = rows, .outputs = 33, .inputs = 32, .feed_forward = true});
+  for (int64_t rows : {1, 3, 30}) {
+    Check(DType::kQ4_0, {.rows = rows, .outputs = 17, .inputs = 3072, .role = LinearRole::kUp});
+    Check(DType::kQ4_0, {.rows = rows, .outputs = 33, .inputs = 32, .role = LinearRole::kUp});
   }
   for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     for (int64_t inputs : {1, 2, 7, 257, 1001}) {
@@ -228,6 +226,32 @@ TEST_P(LinearConformanceTest, EveryEpilogueWithBiasAndStrides) {
                       .padding = 5});
       }
     }
+  }
+}
+
+// Up to the last role that the model bears them in, rows are rounded as before an up projection,
+// beyond it as before any other product.
+TEST_P(LinearConformanceTest, RolesUpToTheLastAreRoundedAlike) {
+  Random random(12);
+  const OwnedTensor weight(random, DType::kQ4_0, 40, 256);
+  const OwnedMatrix x = OwnedMatrix::Of(random, 5, 256);
+  const auto product = [&](LinearRole role, LinearRole narrow_to) {
+    auto prepared =
+        set_->PrepareLinear(weight.view(), {.role = role, .narrow_to = narrow_to}).value();
+    OwnedMatrix y(5, 40);
+    set_->Linear(x.view(), *prepared, nullptr, Epilogue::kNone, y.view());
+    return std::vector<float>(y.view().data, y.view().data + 5 * 40);
+  };
+  using enum LinearRole;
+  const std::vector<float> wide = product(kOther, kGate), narrow = product(kUp, kUp);
+  const std::string up = set_->numeric_class(DType::kQ4_0, {});
+  EXPECT_EQ(wide == narrow, up.find("(") == std::string::npos) << up;
+  for (const LinearRole last : {kUp, kQueryOrOutput, kGate}) {
+    for (const LinearRole role : {kUp, kQueryOrOutput, kGate, kOther}) {
+      EXPECT_EQ(product(role, last), role <= last ? narrow : wide);
+    }
+    const std::string name = set_->numeric_class(DType::kQ4_0, {.narrow_to = last});
+    EXPECT_EQ(name == up, last == kUp || wide == narrow) << name;
   }
 }
 

@@ -27,11 +27,19 @@
 
 namespace pergola::kernels {
 
+// What a weight is in a model. Under 4-bit weights kAuto may round the rows before it to 8 bits; of
+// these roles the first bears that best (docs/numerics.md).
+enum class LinearRole {
+  kUp,             // of a feed-forward block
+  kQueryOrOutput,  // of attention
+  kGate,           // of a feed-forward block
+  kOther,          // keys, values, down projections, layers after pooling: never
+};
+
 struct LinearOptions {
   ActivationPrecision activations = ActivationPrecision::kAuto;
-  // A weight of a feed-forward block: under 4-bit weights kAuto may round its activations to 8
-  // bits, which those of attention and of the layers after pooling don't bear (docs/numerics.md).
-  bool feed_forward = false;
+  LinearRole role = LinearRole::kOther;    // the weight's
+  LinearRole narrow_to = LinearRole::kUp;  // the last role whose rows the model bears in 8 bits
   // The rows are read where they lie, without a copy, if there is a kernel for their type: for
   // matrices that cost more memory than a faster layout brings, as a vocabulary's. Widened and
   // summed in f32, whatever `activations` says; not with converted weights.
@@ -76,7 +84,7 @@ class Ops {
   virtual std::string_view name() const = 0;
   // What a product with weights of `dtype` computes in, for example "q8_0 x i16-row, avx2" or, of
   // converted weights, "f32 as q8_0 x i16-row, avx2"; part of cache keys, because two classes are
-  // not bit-equal. `options.feed_forward` doesn't matter.
+  // not bit-equal. `options.role` doesn't matter.
   virtual std::string numeric_class(DType dtype, const LinearOptions& options) const = 0;
   // The threads that the operations run on; owned by this Ops.
   virtual ThreadPool& threads() = 0;

@@ -254,7 +254,7 @@ void Register(const std::string& name, int threads) {
   for (const auto& [label, dtype, options] :
        {Kind{"F32", DType::kF32}, Kind{"F16", DType::kF16}, Kind{"BF16", DType::kBF16},
         Kind{"Q8_0", DType::kQ8_0}, Kind{"Q4_0", DType::kQ4_0},
-        Kind{"Q4_0-ffn", DType::kQ4_0, {.feed_forward = true}},
+        Kind{"Q4_0-ffn", DType::kQ4_0, {.role = LinearRole::kUp}},
         Kind{"F32-int8", DType::kF32, {.weights = WeightType::kInt8}}}) {
     for (int64_t rows : {1, 8, 32, 120, 512}) {
       for (auto [outputs, inputs] : {std::pair<int64_t, int64_t>{384, 384},

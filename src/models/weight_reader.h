@@ -90,18 +90,20 @@ class WeightReader {
   // `prefix`.weight and, if `with_bias`, `prefix`.bias, [size] each.
   Result<NormLayer> Norm(const std::string& prefix, int64_t size, bool with_bias);
 
-  // While it lives, linear layers are read as those of a feed-forward block
-  // (kernels::LinearOptions).
-  class FeedForwardScope {
+  // While it lives, linear layers are read as those of a role.
+  class RoleScope {
    public:
-    explicit FeedForwardScope(WeightReader& reader) : reader_(reader) { Set(true); }
-    ~FeedForwardScope() { Set(false); }
-    FeedForwardScope(const FeedForwardScope&) = delete;
-    FeedForwardScope& operator=(const FeedForwardScope&) = delete;
+    RoleScope(WeightReader& reader, kernels::LinearRole role)
+        : reader_(reader), before_(reader.options_.role) {
+      reader.options_.role = role;
+    }
+    ~RoleScope() { reader_.options_.role = before_; }
+    RoleScope(const RoleScope&) = delete;
+    RoleScope& operator=(const RoleScope&) = delete;
 
    private:
-    void Set(bool feed_forward) { reader_.options_.feed_forward = feed_forward; }
     WeightReader& reader_;
+    kernels::LinearRole before_;
   };
 
   // Bytes of repacked weights and widened vectors read so far.

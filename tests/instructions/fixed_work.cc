@@ -151,7 +151,7 @@ std::vector<Work> AllWork() {
           {"linear-bf16", linear(DType::kBF16, 1e-5f)},
           {"linear-q8_0", linear(DType::kQ8_0, 1e-3f)},
           {"linear-q4_0", linear(DType::kQ4_0, 1e-3f)},
-          {"linear-q4_0-up", linear(DType::kQ4_0, 2e-2f, {.feed_forward = true})},
+          {"linear-q4_0-up", linear(DType::kQ4_0, 2e-2f, {.role = kernels::LinearRole::kUp})},
           {"attention", Attention},
           {"encode-bert", encode("bert")},
           {"encode-gemma3", encode("gemma3-embed")},

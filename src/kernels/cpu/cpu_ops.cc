@@ -69,22 +69,29 @@ class CpuOps final : public Ops {
   ThreadPool& threads() override { return pool_; }
 
   std::string numeric_class(DType dtype, const LinearOptions& options) const override {
-    const auto format = [&](bool feed_forward) {
-      LinearOptions role = options;
-      role.feed_forward = feed_forward;
-      return PanelFormatOf(dtype, kAnyBlock, role, *isa_.table);
+    const auto format_of = [&](LinearRole role) {
+      LinearOptions of_role = options;
+      of_role.role = role;
+      return PanelFormatOf(dtype, kAnyBlock, of_role, *isa_.table);
     };
-    const auto rows = [&](bool feed_forward) {
-      return RowFormatName(RowFormatOf(format(feed_forward)));
+    const auto rows_of = [&](LinearRole role) {
+      return RowFormatName(RowFormatOf(format_of(role)));
     };
-    const DType computed = format(false) == PanelFormat::kRotatedBytes
+    const PanelFormat format = format_of(LinearRole::kOther);
+    const std::string_view rows = rows_of(LinearRole::kOther), up_rows = rows_of(LinearRole::kUp);
+    const DType computed = format == PanelFormat::kRotatedBytes
                                ? DType::kI8
                                : ComputedType(options.weights, dtype, kAnyBlock);
     std::string text = WeightClassName(dtype, computed);
-    text.append(" x ").append(rows(false));
-    if (IsInPlace(format(false))) text.append(" in place");
-    if (rows(true) != rows(false)) text.append(" (").append(rows(true)).append(" in feed-forward)");
-    if (format(false) == PanelFormat::kRotatedBytes && isa_.table->attention_bf16.attention) {
+    text.append(" x ").append(rows);
+    if (IsInPlace(format)) text.append(" in place");
+    if (up_rows != rows) {
+      text.append(" (").append(up_rows).append(" before up");
+      if (options.narrow_to >= LinearRole::kQueryOrOutput) text.append(", query, output");
+      if (options.narrow_to >= LinearRole::kGate) text.append(", gate");
+      text.append(")");
+    }
+    if (format == PanelFormat::kRotatedBytes && isa_.table->attention_bf16.attention) {
       text.append(", bf16 attention");
     }
     return text.append(", ").append(isa_.name);

@@ -272,7 +272,8 @@ PanelFormat PanelFormatOf(DType stored, int64_t inputs, const LinearOptions& opt
     return narrow_rows && has(PanelFormat::kBF16Pairs) ? PanelFormat::kBF16Pairs
                                                        : PanelFormat::kBF16;
   }
-  if (narrow_rows && dtype == DType::kQ4_0 && options.feed_forward && has(PanelFormat::kQ4Fours)) {
+  const bool in_bytes = options.role != LinearRole::kOther && options.role <= options.narrow_to;
+  if (narrow_rows && dtype == DType::kQ4_0 && in_bytes && has(PanelFormat::kQ4Fours)) {
     return PanelFormat::kQ4Fours;
   }
   return narrow_rows ? IntegerFormatOf(dtype) : PanelFormat::kF32;

@@ -21,17 +21,18 @@ Result<FfnWeights> ReadFfn(WeightReader& reader, const std::string& prefix, cons
   const bool joined = !names.gate_and_up.empty();
   const std::string both = name(names.gate_and_up);
   const int64_t gate_row = names.up_first ? inner : 0;
-  if (joined) {
-    PERGOLA_ASSIGN_OR_RETURN(
-        ffn.gate, reader.LinearPart(both, {gate_row, inner, 2 * inner}, width, shape.up_bias));
-  } else if (!names.gate.empty()) {
-    PERGOLA_ASSIGN_OR_RETURN(ffn.gate,
-                             reader.Linear(name(names.gate), inner, width, shape.up_bias));
+  {
+    const WeightReader::RoleScope gate(reader, kernels::LinearRole::kGate);
+    if (joined) {
+      PERGOLA_ASSIGN_OR_RETURN(
+          ffn.gate, reader.LinearPart(both, {gate_row, inner, 2 * inner}, width, shape.up_bias));
+    } else if (!names.gate.empty()) {
+      PERGOLA_ASSIGN_OR_RETURN(ffn.gate,
+                               reader.Linear(name(names.gate), inner, width, shape.up_bias));
+    }
   }
   {
-    // `up` alone: what stands before `down` has outliers that 8 bits don't bear, and with `gate`
-    // the errors add up (docs/numerics.md).
-    const WeightReader::FeedForwardScope scope(reader);
+    const WeightReader::RoleScope up(reader, kernels::LinearRole::kUp);
     if (joined) {
       PERGOLA_ASSIGN_OR_RETURN(ffn.up, reader.LinearPart(both, {inner - gate_row, inner, 2 * inner},
                                                          width, shape.up_bias));

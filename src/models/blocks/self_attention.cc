@@ -25,7 +25,10 @@ Status ReadProjections(WeightReader& reader, const std::string& prefix, const At
     }
     return reader.Linear(name(part), outputs, shape.hidden_size, shape.qkv_bias);
   };
-  PERGOLA_ASSIGN_OR_RETURN(weights->query, read(names.query, query_width));
+  {
+    const WeightReader::RoleScope query(reader, kernels::LinearRole::kQueryOrOutput);
+    PERGOLA_ASSIGN_OR_RETURN(weights->query, read(names.query, query_width));
+  }
   PERGOLA_ASSIGN_OR_RETURN(weights->key, read(names.key, key_width));
   PERGOLA_ASSIGN_OR_RETURN(weights->value, reader.Linear(name(names.value), key_width,
                                                          shape.hidden_size, shape.qkv_bias));
@@ -59,9 +62,12 @@ Result<AttentionWeights> ReadAttention(WeightReader& reader, const std::string& 
                                        const AttentionNames& names, const AttentionShape& shape) {
   AttentionWeights weights;
   PERGOLA_RETURN_IF_ERROR(ReadProjections(reader, prefix, names, shape, &weights));
-  PERGOLA_ASSIGN_OR_RETURN(weights.output,
-                           reader.Linear(prefix + std::string(names.output), shape.hidden_size,
-                                         shape.num_heads * shape.head_width, shape.output_bias));
+  {
+    const WeightReader::RoleScope output(reader, kernels::LinearRole::kQueryOrOutput);
+    PERGOLA_ASSIGN_OR_RETURN(weights.output,
+                             reader.Linear(prefix + std::string(names.output), shape.hidden_size,
+                                           shape.num_heads * shape.head_width, shape.output_bias));
+  }
   if (!names.query_norm.empty()) {
     PERGOLA_ASSIGN_OR_RETURN(
         weights.query_norm, reader.RmsNorm(prefix + std::string(names.query_norm), shape.head_width,

@@ -87,8 +87,9 @@ inline void AddBytePairs(VecI a, VecI b, VecI& sum) {
 
 // Per 32-bit lane: sum += a.low * b.low + a.high * b.high of its two 16-bit halves.
 constexpr bool kHasPairDot = true;
-// Per 32-bit lane: the products of four bytes, of `a` unsigned and (without VNNI) below 16, of `b`
-// signed, summed over the fours of a block (without VNNI eight) from `start`. Begin, Add, End.
+// Per 32-bit lane: sum += the products of four bytes, of `a` unsigned and (without VNNI) below 16,
+// of `b` signed, of the fours of a block (without VNNI eight). Sums begin at ByteDotStart
+// (tiles-inl.h).
 constexpr bool kHasByteDot = true;
 
 #if defined(PERGOLA_VNNI)
@@ -98,9 +99,9 @@ inline void AddPairDot(VecI a, VecI b, VecI& sum) { AddWordProducts(a, b, sum); 
 
 // Whether it takes any unsigned byte and sums any number of fours.
 constexpr bool kHasWideByteDot = true;
-inline VecI BeginByteDots(int32_t start) { return SetInt(start); }
+constexpr bool kHalvedByteDots = false;
 inline void AddByteDot(VecI a, VecI b, VecI& sum) { AddByteProducts(a, b, sum); }
-inline VecI EndByteDots(VecI sum, int32_t) { return sum; }
+inline VecI EndByteDots(VecI sum) { return sum; }
 
 #else
 
@@ -108,12 +109,9 @@ constexpr bool kFusedPairDot = false;
 inline void AddPairDot(VecI a, VecI b, VecI& sum) { AddDoubleWords(PairDots(a, b), sum); }
 
 constexpr bool kHasWideByteDot = false;
-// Pairs are summed in 16 bits: 8 * 2 * 15 * 127 is below 2^15.
-inline VecI BeginByteDots(int32_t) { return Zero(); }
+constexpr bool kHalvedByteDots = true;
 inline void AddByteDot(VecI a, VecI b, VecI& sum) { AddBytePairs(a, b, sum); }
-inline VecI EndByteDots(VecI sum, int32_t start) {
-  return PairDots(sum, SetInt(0x00010001)) + start;
-}
+inline VecI EndByteDots(VecI sum) { return PairDots(sum, SetInt(0x00010001)); }
 
 #endif
 

@@ -142,17 +142,65 @@ struct WidenedBlocks {
   }
 };
 
+// The rows of bytes, from k_begin on, with what is known of their blocks.
+template <class Tile>
+inline void PlaceRows(const LinearTask& task, int64_t k_begin, Tile& tile) {
+  const int64_t first_block = k_begin / kBlock;
+  tile.a = static_cast<const int8_t*>(task.a) + task.row_begin * task.a_stride + k_begin;
+  tile.a_blocks = task.inputs / kBlock;
+  tile.a_scales = task.block_scale + task.row_begin * tile.a_blocks + first_block;
+  tile.a_starts = task.block_start + task.row_begin * tile.a_blocks + first_block;
+}
+
 // Cheap to unpack in registers, and few bytes a weight pass from the second-level cache.
 template <class Block>
 struct BytePanels {
   using Tile = BytesTile<Block>;
   static int64_t KStep(bool, int64_t, int64_t inputs) { return inputs; }
   static void Prepare(const LinearTask& task, int64_t panel, int64_t, int64_t k_begin, Tile& tile) {
-    PlaceOperands(task, panel, k_begin, Block::kBytes, tile);
-    const int64_t first_block = k_begin / Block::kDepth;
-    tile.a_blocks = task.inputs / Block::kDepth;
-    tile.a_scales = task.block_scale + task.row_begin * tile.a_blocks + first_block;
-    tile.a_starts = task.block_start + task.row_begin * tile.a_blocks + first_block;
+    tile.b = task.panels + panel * task.panel_bytes + k_begin / kBlock * Block::kBytes;
+    tile.panel_stride = task.panel_bytes;
+    PlaceRows(task, k_begin, tile);
+  }
+};
+
+// Nibbles that are unpacked once for many row tiles.
+struct UnpackedPanels {
+  using Tile = BytesTile<UnpackedFours>;
+  static int64_t KStep(bool, int64_t panels, int64_t) {
+    constexpr int64_t kBlocks =
+        static_cast<int64_t>(pergola::kernels::cpu::kWidenedBytes) / UnpackedFours::kBytes;
+    return kBlocks / panels * kBlock;
+  }
+  static void Prepare(const LinearTask& task, int64_t panel, int64_t panels, int64_t k_begin,
+                      Tile& tile) {
+    std::byte* unpacked = task.scratch + pergola::kernels::cpu::kPartialBytes;
+    tile.b = unpacked;
+    tile.panel_stride = tile.depth / kBlock * UnpackedFours::kBytes;
+    for (int64_t i = 0; i < panels; ++i) {
+      const std::byte* source =
+          task.panels + (panel + i) * task.panel_bytes + k_begin / kBlock * NibbleFours::kBytes;
+      for (int64_t k = 0; k < tile.depth; k += kBlock) {
+        UnpackBlock(source, unpacked);
+        source += NibbleFours::kBytes;
+        unpacked += UnpackedFours::kBytes;
+      }
+    }
+    PlaceRows(task, k_begin, tile);
+  }
+
+ private:
+  static void UnpackBlock(const std::byte* source, std::byte* target) {
+    for (int64_t at = 0; at < NibbleFours::kWeightBytes; at += kLanes * 4) {
+      const VecI both = LoadInt(source + at);
+      const VecI low = both & 0x0f0f0f0f, high = (both >> 4) & 0x0f0f0f0f;
+      __builtin_memcpy(target + at, &low, sizeof(low));
+      __builtin_memcpy(target + NibbleFours::kWeightBytes + at, &high, sizeof(high));
+    }
+    float* scales = reinterpret_cast<float*>(target + UnpackedFours::kWeightBytes);
+    for (int col = 0; col < kPanelCols; col += kLanes) {
+      Store(scales + col, NibbleFours::LoadScale(source, col));
+    }
   }
 };
 
@@ -260,6 +308,15 @@ void QuantisedLinearBlock(const LinearTask& task) {
   }
 }
 
+// Where fours take one instruction, what unpacks them hides behind it.
+[[maybe_unused]] void FoursLinearBlock(const LinearTask& task) {
+  if (!kHalvedByteDots || task.row_end - task.row_begin <= 2 * kMaxTileRows) {
+    LinearBlock<BytePanels<NibbleFours>>(task);
+  } else {
+    LinearBlock<UnpackedPanels>(task);
+  }
+}
+
 // Magnitudes below 1e-30 count as zero.
 constexpr float kLeastMagnitude = 1e-30f;
 
@@ -285,7 +342,6 @@ template <int kVecs>
 inline void QuantiseBlock(const VecF* values, int8_t* q, pergola::kernels::cpu::BlockScales scales,
                           int64_t block, int32_t start_of_one) {
   const VecF magic = Set(12582912.0f);
-  typedef int8_t Narrow __attribute__((vector_size(kLanes)));
   VecF largest = {};
 #pragma GCC unroll 8
   for (int vec = 0; vec < kVecs; ++vec) largest = Max(largest, Abs(values[vec]));
@@ -293,15 +349,14 @@ inline void QuantiseBlock(const VecF* values, int8_t* q, pergola::kernels::cpu::
   const bool zero = magnitude < kLeastMagnitude;
   scales.scale[block] = zero ? 0.0f : magnitude / 127.0f;
   const VecF inverse = Set(zero ? 0.0f : 127.0f / magnitude);
-  VecI total = {};
+  VecI rounded[kVecs], total = {};
 #pragma GCC unroll 8
   for (int vec = 0; vec < kVecs; ++vec) {
-    const VecI rounded = Bits(values[vec] * inverse + magic) - Bits(magic);
-    total += rounded;
-    const Narrow narrow = __builtin_convertvector(rounded, Narrow);
-    __builtin_memcpy(q + vec * kLanes, &narrow, sizeof(narrow));
+    rounded[vec] = Bits(values[vec] * inverse + magic) - Bits(magic);
+    total += rounded[vec];
   }
-  scales.start[block] = start_of_one * ReduceSumInt(total);
+  StoreBytes(rounded, q);
+  scales.start[block] = ByteDotStart(start_of_one * ReduceSumInt(total));
 }
 
 // Not every instruction set has products that take it.

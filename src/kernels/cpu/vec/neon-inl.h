@@ -102,9 +102,9 @@ inline void AddPairDot(VecI a, VecI b, VecI& sum) {
   KeepInRegister(sum);
 }
 
-// Per 32-bit lane: the products of four bytes, of `a` unsigned and (without I8MM) below 16, of `b`
-// signed, summed over the fours of a block (without dot products eight) from `start`. Begin, Add,
-// End.
+// Per 32-bit lane: sum += the products of four bytes, of `a` unsigned and (without I8MM) below 16,
+// of `b` signed, of the fours of a block (without dot products eight). Sums begin at ByteDotStart
+// (tiles-inl.h).
 constexpr bool kHasByteDot = true;
 #if defined(__ARM_FEATURE_DOTPROD)
 // Whether it takes any unsigned byte and sums any number of fours.
@@ -113,7 +113,7 @@ constexpr bool kHasWideByteDot = true;
 #else
 constexpr bool kHasWideByteDot = false;
 #endif
-inline VecI BeginByteDots(int32_t start) { return SetInt(start); }
+constexpr bool kHalvedByteDots = false;
 inline void AddByteDot(VecI a, VecI b, VecI& sum) {
 #if defined(__ARM_FEATURE_MATMUL_INT8)
   sum = vusdotq_s32(sum, vreinterpretq_u8_s32(a), vreinterpretq_s8_s32(b));
@@ -122,12 +122,11 @@ inline void AddByteDot(VecI a, VecI b, VecI& sum) {
 #endif
   KeepInRegister(sum);
 }
-inline VecI EndByteDots(VecI sum, int32_t) { return sum; }
+inline VecI EndByteDots(VecI sum) { return sum; }
 #else
 constexpr bool kHasWideByteDot = false;
-// Sums in 16 bits, of the first and third and of the second and fourth byte: 8 * 2 * 15 * 127 is
-// below 2^15.
-inline VecI BeginByteDots(int32_t) { return Zero(); }
+// Of the first and third and of the second and fourth byte.
+constexpr bool kHalvedByteDots = true;
 inline void AddByteDot(VecI a, VecI b, VecI& sum) {
   const int8x16_t weights = vreinterpretq_s8_s16(SplitHalves(a));
   const int8x16_t values = vreinterpretq_s8_s16(SplitHalves(b));
@@ -136,9 +135,7 @@ inline void AddByteDot(VecI a, VecI b, VecI& sum) {
   sum = vreinterpretq_s32_s16(vmlal_high_s8(low, weights, values));
   KeepInRegister(sum);
 }
-inline VecI EndByteDots(VecI sum, int32_t start) {
-  return vpaddlq_s16(vreinterpretq_s16_s32(sum)) + start;
-}
+inline VecI EndByteDots(VecI sum) { return vpaddlq_s16(vreinterpretq_s16_s32(sum)); }
 #endif
 
 constexpr bool kHasBF16Dot = false;

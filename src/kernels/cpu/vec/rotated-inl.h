@@ -13,22 +13,6 @@ using pergola::kernels::cpu::kScaledBlock;
 
 constexpr int kRotatedVecs = static_cast<int>(kRotatedBlock) / kLanes;
 
-// Lane l becomes lane l ^ kStride. By constants: most strides then take quick instructions.
-template <int kStride, class Vec>
-inline Vec SwapLanes(Vec value) {
-  constexpr int s = kStride;
-  if constexpr (kLanes == 16) {
-    return __builtin_shufflevector(value, value, 0 ^ s, 1 ^ s, 2 ^ s, 3 ^ s, 4 ^ s, 5 ^ s, 6 ^ s,
-                                   7 ^ s, 8 ^ s, 9 ^ s, 10 ^ s, 11 ^ s, 12 ^ s, 13 ^ s, 14 ^ s,
-                                   15 ^ s);
-  } else if constexpr (kLanes == 8) {
-    return __builtin_shufflevector(value, value, 0 ^ s, 1 ^ s, 2 ^ s, 3 ^ s, 4 ^ s, 5 ^ s, 6 ^ s,
-                                   7 ^ s);
-  } else {  // four
-    return __builtin_shufflevector(value, value, 0 ^ s, 1 ^ s, 2 ^ s, 3 ^ s);
-  }
-}
-
 // The stages within a vector, from kStride on: lane l becomes its sum with lane l ^ kStride, or
 // their difference.
 template <int kStride>
@@ -144,35 +128,5 @@ inline void QuantiseScaledBlocks(const VecF (&values)[kRotatedVecs], int8_t* q,
     QuantiseScaledBlocks(values, q + begin, scales, begin / kScaledBlock);
   }
 }
-
-// Bytes + 128, four k of a column after the other (PanelFormat::kRotatedBytes).
-struct RotatedBytes {
-  static constexpr int64_t kDepth = kScaledBlock;
-  static constexpr int64_t kWeightBytes = kDepth * kPanelCols;
-  static constexpr int64_t kBytes = kWeightBytes + kPanelCols * 4;
-  static constexpr int kTemporaries = 2;
-  static constexpr int kMaxRows = kBlockTileRows;
-
-  static VecF LoadScale(const std::byte* block, int lane) {
-    return Load(reinterpret_cast<const float*>(block + kWeightBytes) + lane);
-  }
-
-  template <int kRows, int kVecs>
-  static void AddDots(const std::byte* b, int64_t panel_stride, RowPointers<kRows, int8_t>& a,
-                      VecI (&acc)[kRows][kVecs]) {
-#pragma GCC unroll 1
-    for (int64_t four = 0; four < kDepth / 4; ++four) {
-      VecI weights[kVecs];
-#pragma GCC unroll 16
-      for (int vec = 0; vec < kVecs; ++vec) {
-        weights[vec] = LoadInt(b + vec / kPanelVecs * panel_stride + vec % kPanelVecs * kLanes * 4);
-        KeepInRegister(weights[vec]);
-      }
-      AddFourOfRows<kRows, kVecs>(a, 0, weights, acc);
-      a.Advance(4);
-      b += kPanelCols * 4;
-    }
-  }
-};
 
 }  // namespace

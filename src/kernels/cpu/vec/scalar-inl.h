@@ -127,28 +127,26 @@ inline void AddPairDot(VecI a, VecI b, VecI& sum) {
 #endif
 }
 
-// Per 32-bit lane: the products of four bytes, of `a` unsigned and below 16, of `b` signed, summed
-// over the eight fours of a block from `start`. Begin, eight times Add, End.
+// Per 32-bit lane: sum += the products of four bytes, of `a` unsigned and below 16, of `b` signed,
+// of the eight fours of a block. Sums begin at ByteDotStart (tiles-inl.h).
 #if defined(__SSSE3__)
 constexpr bool kHasByteDot = true;
-// Pairs are summed in 16 bits: 8 * 2 * 15 * 127 is below 2^15. By assembly: left to itself g++ 12
-// moves the sums of a tile through the stack.
-inline VecI BeginByteDots(int32_t) { return Zero(); }
+// By assembly: left to itself g++ 12 moves the sums of a tile through the stack.
+constexpr bool kHalvedByteDots = true;
 inline void AddByteDot(VecI a, VecI b, VecI& sum) {
   VecI pairs;
   asm("movdqa %2, %1\n\tpmaddubsw %3, %1\n\tpaddw %1, %0"
       : "+x"(sum), "=&x"(pairs)
       : "x"(a), "x"(b));
 }
-inline VecI EndByteDots(VecI sum, int32_t start) {
-  return reinterpret_cast<VecI>(_mm_madd_epi16(reinterpret_cast<__m128i>(sum), _mm_set1_epi16(1))) +
-         start;
+inline VecI EndByteDots(VecI sum) {
+  return reinterpret_cast<VecI>(_mm_madd_epi16(reinterpret_cast<__m128i>(sum), _mm_set1_epi16(1)));
 }
 #else
 constexpr bool kHasByteDot = false;
-inline VecI BeginByteDots(int32_t) { return VecI{}; }
+constexpr bool kHalvedByteDots = false;
 inline void AddByteDot(VecI, VecI, VecI&) {}
-inline VecI EndByteDots(VecI sum, int32_t) { return sum; }
+inline VecI EndByteDots(VecI sum) { return sum; }
 #endif
 // Whether it takes any unsigned byte and sums any number of fours.
 constexpr bool kHasWideByteDot = false;

@@ -35,7 +35,7 @@ constexpr pergola::kernels::cpu::KernelTable MakeTable() {
   table.linear[4] = QuantisedLinearBlock<Q4Block>;
   table.quantise_row = QuantiseRow;
   if constexpr (kHasByteDot) {
-    table.linear[5] = LinearBlock<BytePanels<NibbleFours>>;
+    table.linear[5] = FoursLinearBlock;
     table.quantise_blocks = QuantiseBlocks;
   }
   if constexpr (kHasBF16Dot) {
@@ -43,7 +43,7 @@ constexpr pergola::kernels::cpu::KernelTable MakeTable() {
     table.round_to_bf16 = RoundToBF16;
   }
   if constexpr (kHasWideByteDot) {
-    table.linear[7] = LinearBlock<BytePanels<RotatedBytes>>;
+    table.linear[7] = LinearBlock<BytePanels<ByteFours>>;
     table.quantise_rotated = QuantiseRotated;
   }
   table.linear[8] = LinearBlock<GroupPanels<Sixteens>>;

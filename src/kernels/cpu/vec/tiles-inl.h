@@ -60,10 +60,12 @@ constexpr int kSecondLevel = 2;  // the locality of __builtin_prefetch
 // all.
 template <int64_t kBytes, class Tile>
 inline void PrefetchBlocks(const Tile& tile, const std::byte* block) {
-  block += tile.ahead;
-  for (int64_t panel = 0; panel < tile.ahead_panels; ++panel, block += tile.panel_stride) {
+  if constexpr (requires { tile.ahead; }) {
+    block += tile.ahead;
+    for (int64_t panel = 0; panel < tile.ahead_panels; ++panel, block += tile.panel_stride) {
 #pragma GCC unroll 16
-    for (int64_t at = 0; at < kBytes; at += 64) __builtin_prefetch(block + at, 0, kSecondLevel);
+      for (int64_t at = 0; at < kBytes; at += 64) __builtin_prefetch(block + at, 0, kSecondLevel);
+    }
   }
 }
 
@@ -376,13 +378,24 @@ void RunTile(const BlockTile<Block>& tile) {
 // row's scale of the block, with the block's scale per column, blocks ascending. A Block says how
 // the panel stores its weights, unsigned.
 template <class Block>
-struct BytesTile : BlockOperands<int8_t> {
+struct BytesTile : Block::Operands {
   static constexpr int kTemporaries = Block::kTemporaries;
   static constexpr int kMaxRows = Block::kMaxRows;
   const float* a_scales;  // [row][block], a_blocks apart
   const int32_t* a_starts;
   int64_t a_blocks;
 };
+
+// What the sum of a block begins at, for every lane: `start` itself, or half of it in either half
+// of a lane, where two 16-bit sums of 16 products each are added in the end. These stay below 2^15:
+// of weights w in 0..15, values x in +-127 and a start of -4 for each of 32 values, a product of
+// its own adds at most 11 * 127 to a half, and -4x of one still missing or of the other half 4 *
+// 127.
+inline int32_t ByteDotStart(int32_t start) {
+  if constexpr (!kHalvedByteDots) return start;
+  const int32_t half = start / 2;
+  return (half & 0xffff) | static_cast<int32_t>(static_cast<uint32_t>(half) << 16);
+}
 
 // Four weights of every column times four values of every row, `offset` columns from `a`.
 template <int kRows, int kVecs>
@@ -400,6 +413,7 @@ inline void AddFourOfRows(const RowPointers<kRows, int8_t>& a, int64_t offset,
 
 // Nibbles + 8, low ones of four k and then high ones of 16 further (PanelFormat::kQ4Fours).
 struct NibbleFours {
+  using Operands = BlockOperands<int8_t>;
   static constexpr int64_t kDepth = kBlock;
   static constexpr int64_t kWeightBytes = kDepth * kPanelCols / 2;
   static constexpr int64_t kBytes = kWeightBytes + kPanelCols * 2;
@@ -438,6 +452,44 @@ struct NibbleFours {
   }
 };
 
+// Any unsigned bytes, four k of a column after the other, and f32 scales
+// (PanelFormat::kRotatedBytes).
+struct ByteFours {
+  using Operands = BlockOperands<int8_t>;
+  static constexpr int64_t kDepth = kBlock;
+  static constexpr int64_t kWeightBytes = kDepth * kPanelCols;
+  static constexpr int64_t kBytes = kWeightBytes + kPanelCols * 4;
+  static constexpr int kTemporaries = 2;
+  static constexpr int kMaxRows = kBlockTileRows;
+
+  static VecF LoadScale(const std::byte* block, int lane) {
+    return Load(reinterpret_cast<const float*>(block + kWeightBytes) + lane);
+  }
+
+  template <int kRows, int kVecs>
+  static void AddDots(const std::byte* b, int64_t panel_stride, RowPointers<kRows, int8_t>& a,
+                      VecI (&acc)[kRows][kVecs]) {
+#pragma GCC unroll 1
+    for (int64_t four = 0; four < kDepth / 4; ++four) {
+      VecI weights[kVecs];
+#pragma GCC unroll 16
+      for (int vec = 0; vec < kVecs; ++vec) {
+        weights[vec] = LoadInt(b + vec / kPanelVecs * panel_stride + vec % kPanelVecs * kLanes * 4);
+        KeepInRegister(weights[vec]);
+      }
+      AddFourOfRows<kRows, kVecs>(a, 0, weights, acc);
+      a.Advance(4);
+      b += kPanelCols * 4;
+    }
+  }
+};
+
+// The same, unpacked from NibbleFours for many row tiles.
+struct UnpackedFours : ByteFours {
+  using Operands = TileOperands<int8_t, std::byte>;
+  static constexpr int kTemporaries = kVectorRegisters;  // no wide tiles: these are for few rows
+};
+
 template <int kRows, int kPanels, class Block>
 void RunTile(const BytesTile<Block>& tile) {
   constexpr int kVecs = kPanels * kPanelVecs;
@@ -453,7 +505,7 @@ void RunTile(const BytesTile<Block>& tile) {
     for (int row = 0; row < kRows; ++row) {
 #pragma GCC unroll 16
       for (int vec = 0; vec < kVecs; ++vec) {
-        acc[row][vec] = BeginByteDots(starts[row * tile.a_blocks]);
+        acc[row][vec] = SetInt(starts[row * tile.a_blocks]);
         KeepInRegister(acc[row][vec]);
       }
     }
@@ -466,11 +518,10 @@ void RunTile(const BytesTile<Block>& tile) {
     }
 #pragma GCC unroll 16
     for (int row = 0; row < kRows; ++row) {
-      const int32_t start = starts[row * tile.a_blocks];
       const VecF a_scale = Set(a_scales[row * tile.a_blocks]);
 #pragma GCC unroll 16
       for (int vec = 0; vec < kVecs; ++vec) {
-        const VecF sum = ToFloat(EndByteDots(acc[row][vec], start));
+        const VecF sum = ToFloat(EndByteDots(acc[row][vec]));
         sums.Add(row, vec, sum * a_scale, scales[vec]);
       }
     }

@@ -31,12 +31,41 @@ inline VecF FirstN(VecF value, int64_t count) {
   return FromBits(Bits(value) & (Iota() < SetInt(static_cast<int32_t>(count))));
 }
 
+// Lane l becomes lane l ^ kStride. By constants: most strides then take quick instructions.
+template <int kStride, class Vec>
+inline Vec SwapLanes(Vec value) {
+  constexpr int s = kStride;
+  if constexpr (kLanes == 16) {
+    return __builtin_shufflevector(value, value, 0 ^ s, 1 ^ s, 2 ^ s, 3 ^ s, 4 ^ s, 5 ^ s, 6 ^ s,
+                                   7 ^ s, 8 ^ s, 9 ^ s, 10 ^ s, 11 ^ s, 12 ^ s, 13 ^ s, 14 ^ s,
+                                   15 ^ s);
+  } else if constexpr (kLanes == 8) {
+    return __builtin_shufflevector(value, value, 0 ^ s, 1 ^ s, 2 ^ s, 3 ^ s, 4 ^ s, 5 ^ s, 6 ^ s,
+                                   7 ^ s);
+  } else {  // four
+    return __builtin_shufflevector(value, value, 0 ^ s, 1 ^ s, 2 ^ s, 3 ^ s);
+  }
+}
+
+// The sum of all lanes.
+template <int kStride = kLanes / 2>
 inline int32_t ReduceSumInt(VecI value) {
-  int32_t lanes[kLanes];
-  __builtin_memcpy(lanes, &value, sizeof(lanes));
-  int32_t sum = 0;
-  for (int lane = 0; lane < kLanes; ++lane) sum += lanes[lane];
-  return sum;
+  if constexpr (kStride == 0) {
+    return value[0];
+  } else {
+    return ReduceSumInt<kStride / 2>(value + SwapLanes<kStride>(value));
+  }
+}
+
+// All lanes as bytes, into which they fit.
+template <int kVecs>
+inline void StoreBytes(const VecI (&values)[kVecs], int8_t* target) {
+  typedef int8_t Narrow __attribute__((vector_size(kLanes)));
+#pragma GCC unroll 8
+  for (int vec = 0; vec < kVecs; ++vec) {
+    const Narrow narrow = __builtin_convertvector(values[vec], Narrow);
+    __builtin_memcpy(target + vec * kLanes, &narrow, sizeof(narrow));
+  }
 }
 
 }  // namespace
