@@ -82,16 +82,19 @@ std::string ConfigurationChecksums(const formats::TensorSource& source, const fs
 }
 
 // Which rows a model bears in 8 bits, by its least cosine over golden texts (docs/numerics.md): up
-// projections' always, more of what has been measured. Layers after pooling magnify what is
+// projections' always, more where that has been measured: plain BERT (RoBERTa's kin has one token
+// type, and in GGUF files its name) and EmbeddingGemma. Layers after pooling magnify what is
 // rounded.
 kernels::LinearRole NarrowTo(const models::ModelConfig& config,
                              const models::PipelineConfig& pipeline) {
-  if (config.architecture != "bert" && config.architecture != "gemma3_text") {
-    return kernels::LinearRole::kUp;
-  }
   const bool bare = std::all_of(pipeline.heads.begin(), pipeline.heads.end(),
                                 [](const auto& head) { return head.layers.empty(); });
-  return bare ? kernels::LinearRole::kGate : kernels::LinearRole::kQueryOrOutput;
+  if (config.architecture == "gemma3_text") {
+    return bare ? kernels::LinearRole::kGate : kernels::LinearRole::kQueryOrOutput;
+  }
+  const bool plain_bert =
+      config.architecture == "bert" && config.num_token_types == 2 && !config.alibi;
+  return plain_bert && bare ? kernels::LinearRole::kQueryOrOutput : kernels::LinearRole::kUp;
 }
 
 }  // namespace

@@ -250,8 +250,59 @@ TEST_P(LinearConformanceTest, RolesUpToTheLastAreRoundedAlike) {
     for (const LinearRole role : {kUp, kQueryOrOutput, kGate, kOther}) {
       EXPECT_EQ(product(role, last), role <= last ? narrow : wide);
     }
+    auto weight_of = set_->PrepareLinear(weight.view(), {.role = last, .narrow_to = last}).value();
+    EXPECT_FALSE(weight_of->rounds_rows_to_bytes());  // attention stays in f32
     const std::string name = set_->numeric_class(DType::kQ4_0, {.narrow_to = last});
     EXPECT_EQ(name == up, last == kUp || wide == narrow) << name;
+  }
+}
+
+// Weights 7 under 1 and -8 under -1: no sums of 16 bits are further from zero, whichever bytes of
+// four they are made of. All numbers are exact but the rows' scale.
+TEST_P(LinearConformanceTest, SumsOfBytesHoldTheLargestProducts) {
+  const std::vector<unsigned> kPatterns = {0b0011, 0b1100, 0b0101, 0b1010, 0b1111, 0b0000};
+  const auto patterns = static_cast<int64_t>(kPatterns.size());
+  const auto positive = [&](int64_t pattern, int64_t k) {
+    return (kPatterns[static_cast<size_t>(pattern)] >> (k % 4) & 1) != 0;
+  };
+  for (const int64_t inputs : {32, 1024}) {
+    std::vector<uint8_t> blocks;
+    for (int64_t pattern = 0; pattern < patterns; ++pattern) {
+      for (int64_t begin = 0; begin < inputs; begin += 32) {
+        blocks.insert(blocks.end(), {0x00, 0x3c});  // 1 as a half
+        for (int64_t k = 0; k < 16; ++k) {
+          blocks.push_back(static_cast<uint8_t>((positive(pattern, k) ? 15 : 0) |
+                                                (positive(pattern, k + 16) ? 15 : 0) << 4));
+        }
+      }
+    }
+    TensorView weight;
+    weight.dtype = DType::kQ4_0;
+    weight.shape = {patterns, inputs};
+    weight.data = reinterpret_cast<const std::byte*>(blocks.data());
+    auto prepared = set_->PrepareLinear(weight, {.role = LinearRole::kUp}).value();
+    for (const int64_t rows : {1, 6, 30}) {
+      for (int64_t first = 0; first < patterns; ++first) {
+        OwnedMatrix x(rows, inputs), y(rows, patterns);
+        const auto pattern_of = [&](int64_t row) { return (first + row) % patterns; };
+        for (int64_t row = 0; row < rows; ++row) {
+          for (int64_t k = 0; k < inputs; ++k) {
+            x.view().row(row)[k] = positive(pattern_of(row), k) ? 1.0f : -1.0f;
+          }
+        }
+        set_->Linear(x.view(), *prepared, nullptr, Epilogue::kNone, y.view());
+        for (int64_t row = 0; row < rows; ++row) {
+          for (int64_t col = 0; col < patterns; ++col) {
+            double exact = 0;
+            for (int64_t k = 0; k < inputs; ++k) {
+              exact += (positive(col, k) ? 7 : -8) * double(x.view().row(row)[k]);
+            }
+            EXPECT_NEAR(y.view().row(row)[col], exact, 8.0 * double(inputs) * 1e-4)
+                << "row " << row << " col " << col << " inputs " << inputs;
+          }
+        }
+      }
+    }
   }
 }
 
