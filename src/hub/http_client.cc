@@ -5,6 +5,7 @@
 #include <memory>
 #include <string_view>
 
+#include "core/ascii.h"
 #include "hub/file_sink.h"
 
 namespace pergola::hub {
@@ -306,10 +307,7 @@ std::string UrlOrigin(const std::string& url) {
     char* text = nullptr;
     const unsigned flags = part == CURLUPART_PORT ? CURLU_DEFAULT_PORT : 0;
     if (curl_url_get(parsed.get(), part, &text, flags) != CURLUE_OK) return "";
-    origin += before;
-    for (const char* c = text; *c != '\0'; ++c) {
-      origin += (*c >= 'A' && *c <= 'Z') ? static_cast<char>(*c - 'A' + 'a') : *c;
-    }
+    origin += before + LowerCase(text);
     curl_free(text);
   }
   return origin.starts_with("http://") || origin.starts_with("https://") ? origin : "";

@@ -6,6 +6,8 @@
 #include <cctype>
 #include <cstdlib>
 
+#include "core/ascii.h"
+
 namespace pergola::hub {
 namespace {
 
@@ -26,10 +28,7 @@ std::filesystem::path DefaultHome() {
 }  // namespace
 
 bool IsTruthy(const char* value) {
-  std::string lower = value == nullptr ? "" : value;
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
+  const std::string lower = LowerCase(value == nullptr ? "" : value);
   return lower == "1" || lower == "true" || lower == "yes" || lower == "on";
 }
 

@@ -3,19 +3,12 @@
 
 #include <algorithm>
 
+#include "core/ascii.h"
 #include "hub/hub_source.h"
 #include "hub/remote_path.h"
 
 namespace pergola::hub {
 namespace {
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
 
 bool IsHex(std::string_view text, size_t digits) {
   return text.size() == digits && std::all_of(text.begin(), text.end(), [](char c) {
@@ -67,7 +60,7 @@ bool IsRoot(std::string_view path) { return path.find('/') == std::string_view::
 // Of the root's safetensors files: model.safetensors alone where there is one, else all (shards).
 bool IsWanted(const RemoteFile& file, bool has_single) {
   if (!IsInModelFolder(file.path) || file.path.front() == '.') return false;
-  const std::string name = Lower(file.path);
+  const std::string name = LowerCase(file.path);
   if (name.ends_with(".safetensors")) {
     return !has_single || !IsRoot(name) || name == "model.safetensors";
   }
@@ -79,10 +72,10 @@ Result<SourceListing> SelectGguf(const std::vector<RemoteFile>& all, std::string
   std::vector<RemoteFile> fitting;
   std::string names;
   for (const RemoteFile& file : all) {
-    const std::string name = Lower(file.path);
+    const std::string name = LowerCase(file.path);
     if (!name.ends_with(".gguf") || name.find("mmproj") != std::string::npos) continue;
     names += (names.empty() ? "" : ", ") + file.path;
-    if (name.find(Lower(variant)) != std::string::npos) fitting.push_back(file);
+    if (name.find(LowerCase(variant)) != std::string::npos) fitting.push_back(file);
   }
   if (fitting.size() == 1) return SourceListing{fitting, fitting[0].path};
   if (fitting.empty()) {

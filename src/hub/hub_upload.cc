@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/ascii.h"
 #include "core/json_text.h"
 #include "hub/digest.h"
 #include "hub/http_session.h"
@@ -72,10 +73,9 @@ bool IsPartField(std::string_view name) {
 }
 
 // How much is sent, and how, is the session's affair.
-bool IsFraming(const std::string& name) {
-  std::string lower;
-  for (const char c : name) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return lower == "content-length" || lower == "transfer-encoding";
+bool IsFraming(std::string_view name) {
+  return EqualsIgnoringCase(name, "content-length") ||
+         EqualsIgnoringCase(name, "transfer-encoding");
 }
 
 // What the hub wants sent along with the request of an action of its answer. DATA_LOSS: what no

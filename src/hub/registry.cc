@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "core/ascii.h"
+
 namespace pergola::hub {
 namespace {
 
@@ -133,14 +135,6 @@ constexpr RegistryModel kModels[] = {
      "gemma-3-270m-q4_k_m.gguf", false, &kGemma3Packages},
 };
 
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
-
 }  // namespace
 
 int64_t RegistryModel::total_bytes() const {
@@ -152,11 +146,12 @@ int64_t RegistryModel::total_bytes() const {
 std::span<const RegistryModel> RegistryModels() { return kModels; }
 
 const RegistryModel* FindRegistryModel(std::string_view name) {
-  const std::string wanted = Lower(name);
+  const std::string wanted = LowerCase(name);
   for (const RegistryModel& model : kModels) {
-    if (Lower(model.name) == wanted || Lower(model.reference().ToString()) == wanted) return &model;
+    if (LowerCase(model.name) == wanted || LowerCase(model.reference().ToString()) == wanted)
+      return &model;
     for (std::string_view alias : model.aliases) {
-      if (Lower(alias) == wanted) return &model;
+      if (LowerCase(alias) == wanted) return &model;
     }
   }
   return nullptr;

@@ -1,5 +1,7 @@
 #include "kernels/weight_type.h"
 
+#include "core/ascii.h"
+
 namespace pergola::kernels {
 namespace {
 
@@ -45,10 +47,7 @@ Result<WeightType> ParseWeightType(std::string_view name) {
 std::string WeightClassName(DType stored, DType computed) {
   std::string text(DTypeName(stored));
   if (stored != computed) text.append(" as ").append(DTypeName(computed));
-  for (char& letter : text) {
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-  }
-  return text;
+  return LowerCase(text);
 }
 
 DType ComputedType(WeightType type, DType stored, int64_t inputs) {

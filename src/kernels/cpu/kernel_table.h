@@ -101,7 +101,8 @@ constexpr bool IsInPlace(PanelFormat format) { return format >= PanelFormat::kRo
 inline constexpr int kNumRowsFormats = kNumPanelFormats - static_cast<int>(PanelFormat::kRowsF32);
 
 // Scales of the blocks of one row of bytes, and where the sum of each begins: a weight's byte
-// stands for its value less 8 (nibbles) or 128, so at -8 or -128 times the sum of the row's.
+// stands for its value less 8 (nibbles) or 128, so at -8 or -128 times the row's, as ByteDotStart
+// keeps it.
 struct BlockScales {
   float* scale;
   int32_t* start;

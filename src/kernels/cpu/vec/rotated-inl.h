@@ -11,6 +11,9 @@ namespace {
 using pergola::kernels::cpu::kRotatedBlock;
 using pergola::kernels::cpu::kScaledBlock;
 
+static_assert(kScaledBlock == kBlock, "they are ByteFours");
+static_assert(!(kHasWideByteDot && kHalvedByteDots), "QuantiseFourBlocks keeps starts as they are");
+
 constexpr int kRotatedVecs = static_cast<int>(kRotatedBlock) / kLanes;
 
 // The stages within a vector, from kStride on: lane l becomes its sum with lane l ^ kStride, or
