@@ -251,7 +251,7 @@ TEST_P(LinearConformanceTest, RolesUpToTheLastAreRoundedAlike) {
       EXPECT_EQ(product(role, last), role <= last ? narrow : wide);
     }
     auto weight_of = set_->PrepareLinear(weight.view(), {.role = last, .narrow_to = last}).value();
-    EXPECT_FALSE(weight_of->rounds_rows_to_bytes());  // attention stays in f32
+    EXPECT_FALSE(weight_of->rotates_rows());  // attention stays in f32
     const std::string name = set_->numeric_class(DType::kQ4_0, {.narrow_to = last});
     EXPECT_EQ(name == up, last == kUp || wide == narrow) << name;
   }

@@ -22,8 +22,8 @@ class LinearWeight {
   virtual int64_t inputs() const = 0;      // K
   virtual DType dtype() const = 0;         // that it is computed from
   virtual size_t owned_bytes() const = 0;  // memory beyond the mapping
-  // Its products round the rows to bytes, having rotated them.
-  virtual bool rounds_rows_to_bytes() const { return false; }
+  // Its products rotate the rows and round them to bytes (docs/numerics.md).
+  virtual bool rotates_rows() const { return false; }
 };
 
 // What Linear does with each sum before it is stored.

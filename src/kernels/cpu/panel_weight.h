@@ -49,7 +49,7 @@ class PanelWeight final : public LinearWeight {
   size_t owned_bytes() const override {
     return owned_ == nullptr ? 0 : static_cast<size_t>(num_panels() * panel_bytes_);
   }
-  bool rounds_rows_to_bytes() const override { return format_ == PanelFormat::kRotatedBytes; }
+  bool rotates_rows() const override { return format_ == PanelFormat::kRotatedBytes; }
 
   PanelFormat format() const { return format_; }
   const std::byte* panels() const { return panels_; }

@@ -106,8 +106,7 @@ void SelfAttention(kernels::Ops& ops, const AttentionWeights& weights,
   const F32Matrix attended = workspace.Get(Workspace::kAttention, x.rows, query_width);
   kernels::AttentionOptions options = settings.options;
   // Learned norms of the heads make large scores, whose exponentials bf16 would blur.
-  options.round_to_bf16 =
-      weights.output.weight->rounds_rows_to_bytes() && weights.query_norm.empty();
+  options.round_to_bf16 = weights.output.weight->rotates_rows() && weights.query_norm.empty();
   if (batch.caches.empty()) {
     ops.Attention(query, key, value, batch.ragged(), options, attended);
   } else {

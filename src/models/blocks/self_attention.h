@@ -20,7 +20,8 @@
 namespace pergola::models {
 
 struct AttentionWeights {
-  LinearLayer qkv;                          // [(H + 2G) W, D]; no weight: the next three
+  // [(H + 2G) W, D], of the role that keys and values bear; no weight: the next three.
+  LinearLayer qkv;
   LinearLayer query, key, value;            // [H W, D], [G W, D], [G W, D]
   std::vector<float> query_norm, key_norm;  // [W]; empty: none
   std::vector<float> value_norm;            // [W]; empty: none

@@ -2,7 +2,8 @@
 //
 // K blocks outermost, then groups of panels, then row tiles: a group's weights of one K block stay
 // in the first-level cache while all row tiles pass over them. Formats other than f32 are widened
-// into scratch once per K block, so their inner loops are those of f32 or of 16-bit integers.
+// into scratch once per K block, so their inner loops are those of f32, of 16-bit integers or of
+// bytes.
 #pragma once
 
 #include <cstdint>
