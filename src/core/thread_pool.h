@@ -6,12 +6,14 @@
 //
 // Between passes the workers sleep and cost nothing; within a pass they spin for some 20 us, then
 // give the core away between looks, then sleep: a wake-up costs 80 us on a small virtual machine
-// and a forward pass holds hundreds of loops. Items are claimed one at a time and the holder waits
-// only for items that somebody claimed, so a worker without a core delays nobody. The holder's own
-// thread works too: ThreadPool(1) has no worker and never synchronises. Thread-confined: one holder
-// at a time (the scheduler's engine token guarantees it). Every body runs in the default
-// floating-point environment (core/cpu_features.h). How work is split never changes results: see
-// docs/numerics.md.
+// and a forward pass holds hundreds of loops. Each thread begins with a share of a loop's items,
+// the same part of the range in every loop, so that what it wrote or read before is in its own
+// caches; items are claimed one at a time, and who is done takes those of others, from the end of
+// their shares. The holder waits only for items that somebody claimed, so a worker without a core
+// delays nobody. The holder's own thread works too: ThreadPool(1) has no worker and never
+// synchronises. Thread-confined: one holder at a time (the scheduler's engine token guarantees it).
+// Every body runs in the default floating-point environment (core/cpu_features.h). How work is
+// split never changes results: see docs/numerics.md.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +45,8 @@ class ThreadPool {
   };
 
   // Calls body(item) once for every item of [0, items), each on some thread, and returns when all
-  // are done; at most 2^32 - 1 items. Items are handed out one by one, in ascending order: make
-  // them worth at least some 10 us. The body must not throw and must not call ParallelFor.
+  // are done. A thread takes the items of its share in ascending order. Make them worth at least
+  // some 10 us. The body must not throw and must not call ParallelFor.
   template <typename Body>
   void ParallelFor(int64_t items, Body&& body) {
     using Function = std::remove_reference_t<Body>;

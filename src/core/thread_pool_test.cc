@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cfenv>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 namespace pergola {
@@ -24,6 +25,54 @@ TEST_P(ThreadPoolTest, RunsEveryItemOnce) {
     std::vector<std::atomic<int>> calls(static_cast<size_t>(items));
     pool.ParallelFor(items, [&](int64_t item) { calls[static_cast<size_t>(item)].fetch_add(1); });
     for (const auto& count : calls) EXPECT_EQ(count.load(), 1);
+  }
+}
+
+TEST_P(ThreadPoolTest, RunsMoreItemsThanALoopHolds) {
+  ThreadPool pool(GetParam());
+  std::vector<std::atomic<uint8_t>> calls(200'001);
+  pool.ParallelFor(200'001, [&](int64_t item) { calls[static_cast<size_t>(item)].fetch_add(1); });
+  for (const auto& count : calls) ASSERT_EQ(count.load(), 1);
+}
+
+// The holder's first item lasts until all others are done, those of its own share among them.
+TEST(ThreadPoolShareTest, WhoIsDoneTakesTheItemsOfOthers) {
+  for (int threads : {2, 3, 8}) {
+    ThreadPool pool(threads);
+    constexpr int64_t kItems = 100;
+    std::atomic<int64_t> others{0};
+    std::vector<int> ran_by(kItems, -1);
+    pool.ParallelForWithThread(kItems, [&](int64_t item, int thread) {
+      ran_by[static_cast<size_t>(item)] = thread;
+      if (item != 0) {
+        ++others;
+      } else {
+        while (others.load() != kItems - 1) std::this_thread::yield();
+      }
+    });
+    if (ran_by[0] == 0) {
+      EXPECT_EQ(std::count(ran_by.begin(), ran_by.end(), 0), 1);
+    }
+  }
+}
+
+// Nobody ends its first item before all threads have begun one. No pass is open: a worker that it
+// wakes may look at the shares of others first.
+TEST(ThreadPoolShareTest, EveryThreadBeginsWithItsOwnShare) {
+  for (int threads : {2, 3, 8}) {
+    ThreadPool pool(threads);
+    std::atomic<int> begun{0};
+    std::vector<int64_t> first(static_cast<size_t>(threads), -1);
+    pool.ParallelForWithThread(2 * threads, [&](int64_t item, int thread) {
+      int64_t& own = first[static_cast<size_t>(thread)];
+      if (own >= 0) return;
+      own = item;
+      ++begun;
+      while (begun.load() != threads) std::this_thread::yield();
+    });
+    for (int thread = 0; thread < threads; ++thread) {
+      EXPECT_EQ(first[static_cast<size_t>(thread)], 2 * thread);
+    }
   }
 }
 
