@@ -15,7 +15,7 @@ namespace {
 
 template <class Block>
 struct GroupTile : BlockOperands<int16_t> {
-  static constexpr int kTemporaries = Block::kTemporaries;
+  static constexpr int kStreamRows = 1;
   static constexpr int kMaxRows = kBlockTileRows;
   const int32_t* a_starts;  // sums of a block's values, [row][block], a_blocks apart
   int64_t a_blocks;
@@ -28,7 +28,6 @@ struct GroupBlock {
   static constexpr bool kHasOffset = kOffset;
   static constexpr int64_t kWeightBytes = Pairs::kWeightBytes;
   static constexpr int64_t kBytes = kWeightBytes + 2 * kPanelCols * 4;
-  static constexpr int kTemporaries = 8;
 };
 
 using Sixteens = GroupBlock<BytePairs, false>;
