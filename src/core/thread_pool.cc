@@ -1,6 +1,5 @@
 #include "core/thread_pool.h"
 
-#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -13,17 +12,17 @@
 namespace pergola {
 namespace {
 
-// Items of a loop that a thread is to run and has not claimed yet, [begin, end), and the loop's
-// generation. One word, so that a thread which slept through several loops cannot claim an item of
-// a loop it never saw: its compare-and-swap fails on the generation.
+// Items of the current loop that a thread is to run and nobody has claimed yet, [begin, end), as
+// one word: a claim is of one state of both. It may be of a later loop than its claimer saw begin,
+// for what a loop is gets read after the claim.
 struct Share {
-  uint64_t generation, begin, end;
+  uint64_t begin, end;
 
-  static Share Unpack(uint64_t word) { return {word >> 32, word >> 16 & 0xffff, word & 0xffff}; }
-  uint64_t Pack() const { return generation << 32 | begin << 16 | end; }
+  static Share Unpack(uint64_t word) { return {word >> 32, word & 0xffffffff}; }
+  uint64_t Pack() const { return begin << 32 | end; }
   bool empty() const { return begin == end; }
 };
-constexpr int64_t kMaxLoopItems = 0xffff;
+constexpr int64_t kMaxItems = 0xffffffff;
 
 // A worker that finds nothing spins with a pause first (some 20 us), then gives its core away
 // between looks, and finally goes to sleep: a holder in a long serial stretch, or a busy neighbour,
@@ -53,37 +52,34 @@ class Backoff {
 }  // namespace
 
 struct ThreadPool::State {
-  // What one thread has to do: its share is taken from in front by itself and from behind by
-  // threads that are done with theirs. Its owner spins on its own line.
+  // A thread's share is taken from in front by itself and from behind by threads that found no more
+  // in theirs.
   struct alignas(64) Seat {
     std::atomic<uint64_t> share{0};
   };
   std::vector<Seat> seats;
-  // Items of the current loop that are done.
-  alignas(64) std::atomic<int64_t> done{0};
 
   // The current loop. Written by the holder while no item is claimable or unfinished, read by a
   // thread only after it has claimed an item: so never at the same time.
-  alignas(64) int64_t first_item = 0;
-  void* context = nullptr;
+  alignas(64) void* context = nullptr;
   Invoke invoke = nullptr;
+  int pass_depth = 0;  // holder only
 
-  int pass_depth = 0;       // holder only
-  uint64_t generation = 0;  // holder only, below 2^32
-
+  // What workers spin on.
+  alignas(64) std::atomic<uint64_t> loops_begun{0};  // counted when all shares are there
   std::atomic<bool> pass_open{false};
   std::atomic<uint64_t> passes_begun{0};
-  std::atomic<int> sleepers{0};
+
+  // Items of the current loop that are done and counted.
+  alignas(64) std::atomic<int64_t> done{0};
+
+  alignas(64) std::atomic<int> sleepers{0};
   std::mutex mutex;
   std::condition_variable wake;
   bool stopping = false;  // guarded by mutex
   std::vector<std::thread> workers;
 
   explicit State(int num_threads) : seats(static_cast<size_t>(num_threads)) {}
-
-  uint64_t Generation(int thread) const {
-    return Share::Unpack(seats[static_cast<size_t>(thread)].share.load()).generation;
-  }
 
   // Claims and runs items of a seat, its own or another's, until none is left; how many it ran.
   int64_t WorkAt(int seat, int thread) {
@@ -96,7 +92,7 @@ struct ThreadPool::State {
                                       std::memory_order_relaxed)) {
         continue;
       }
-      invoke(context, first_item + static_cast<int64_t>(item), thread);
+      invoke(context, static_cast<int64_t>(item), thread);
       ++ran;
       current = word.load(std::memory_order_relaxed);
     }
@@ -111,19 +107,19 @@ struct ThreadPool::State {
     }
   }
 
-  // Until there is a loop after `seen`, or a pass begins after `seen_pass`. Returns false when the
+  // Until a loop begins after `seen_loops` or a pass after `seen_passes`. Returns false when the
   // pool is being destroyed.
-  bool Sleep(int thread, uint64_t seen, uint64_t seen_pass) {
+  bool Sleep(uint64_t seen_loops, uint64_t seen_passes) {
     std::unique_lock lock(mutex);
-    sleepers.fetch_add(1);  // before the look at the share: see WakeSleepers
+    sleepers.fetch_add(1);  // before the look at the loops: see WakeSleepers
     wake.wait(lock, [&] {
-      return stopping || Generation(thread) != seen || passes_begun.load() != seen_pass;
+      return stopping || loops_begun.load() != seen_loops || passes_begun.load() != seen_passes;
     });
     sleepers.fetch_sub(1);
     return !stopping;
   }
 
-  // Sequentially consistent with Sleep: either the worker sees its new share or we see the
+  // Sequentially consistent with Sleep: either the worker sees the new loop or we see the
   // sleeper.
   void WakeSleepers() {
     if (sleepers.load() == 0) return;
@@ -136,31 +132,14 @@ struct ThreadPool::State {
     uint64_t seen = 0;
     while (true) {
       Backoff backoff;
-      const uint64_t pass = passes_begun.load();
-      while (Generation(thread) == seen && pass_open.load(std::memory_order_relaxed) &&
+      const uint64_t passes = passes_begun.load();
+      while (loops_begun.load() == seen && pass_open.load(std::memory_order_relaxed) &&
              backoff.Pause()) {
       }
-      if (Generation(thread) == seen && !Sleep(thread, seen, pass)) return;
-      seen = Generation(thread);
+      if (loops_begun.load() == seen && !Sleep(seen, passes)) return;
+      seen = loops_begun.load();
       Work(thread);
     }
-  }
-
-  // Items [first, first + items) of a loop.
-  void RunLoop(int64_t first, int64_t items) {
-    first_item = first;
-    done.store(0, std::memory_order_relaxed);
-    generation = (generation + 1) & 0xffffffff;
-    const auto threads = static_cast<int64_t>(seats.size());
-    for (int64_t thread = 0; thread < threads; ++thread) {
-      const Share share = {generation, static_cast<uint64_t>(items * thread / threads),
-                           static_cast<uint64_t>(items * (thread + 1) / threads)};
-      seats[static_cast<size_t>(thread)].share.store(share.Pack());
-    }
-    WakeSleepers();
-    Work(0);
-    Backoff backoff;
-    while (done.load(std::memory_order_acquire) != items) backoff.Pause();
   }
 };
 
@@ -203,11 +182,24 @@ void ThreadPool::Run(int64_t items, void* context, Invoke invoke) {
     for (int64_t item = 0; item < items; ++item) invoke(context, item, 0);
     return;
   }
+  PERGOLA_CHECK(items <= kMaxItems);
   state.context = context;
   state.invoke = invoke;
-  for (int64_t first = 0; first < items; first += kMaxLoopItems) {
-    state.RunLoop(first, std::min(kMaxLoopItems, items - first));
+  state.done.store(0, std::memory_order_relaxed);
+  // Rounded up: of fewer items than threads the holder, who is awake, has one.
+  const auto threads = static_cast<int64_t>(state.seats.size());
+  const auto begin = [&](int64_t thread) {
+    return static_cast<uint64_t>((items * thread + threads - 1) / threads);
+  };
+  for (int64_t thread = 0; thread < threads; ++thread) {
+    const Share share = {begin(thread), begin(thread + 1)};
+    state.seats[static_cast<size_t>(thread)].share.store(share.Pack(), std::memory_order_release);
   }
+  state.loops_begun.fetch_add(1);
+  state.WakeSleepers();
+  state.Work(0);
+  Backoff backoff;
+  while (state.done.load(std::memory_order_acquire) != items) backoff.Pause();
 }
 
 }  // namespace pergola

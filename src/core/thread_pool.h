@@ -45,8 +45,8 @@ class ThreadPool {
   };
 
   // Calls body(item) once for every item of [0, items), each on some thread, and returns when all
-  // are done. A thread takes the items of its share in ascending order. Make them worth at least
-  // some 10 us. The body must not throw and must not call ParallelFor.
+  // are done; at most 2^32 - 1 items. A thread takes the items of its share in ascending order.
+  // Make them worth at least some 10 us. The body must not throw and must not call ParallelFor.
   template <typename Body>
   void ParallelFor(int64_t items, Body&& body) {
     using Function = std::remove_reference_t<Body>;

@@ -36,7 +36,7 @@ LinearPlan PlanLinear(int64_t rows, int64_t num_panels, int64_t inputs, int num_
   const int64_t per_panel = std::min(rows, plan.rows_per_block) * inputs * kPanelCols;
   const int64_t enough = CeilDivide(kMinTaskMultiplyAdds, std::max<int64_t>(1, per_panel));
   const int64_t wanted_blocks = CeilDivide(kTasksPerThread * num_threads, row_blocks);
-  // Multiples of 4 panels keep the wide tiles of few rows whole.
+  // Multiples of 4 panels keep AVX2's wide tiles of few f32 rows whole.
   const int64_t panels = RoundUp(std::max(enough, num_panels / wanted_blocks), 4);
   plan.panels_per_block = std::min(panels, kMaxTaskPanels);
   return plan;

@@ -135,7 +135,9 @@ TEST_F(WeightRolesPerIsaTest, OfFeedForwardBlocks) {
       ASSERT_TRUE(weights.ok()) << weights.status().ToString();
       EXPECT_TRUE(IsNarrow(weights->up, "up"));
       EXPECT_FALSE(IsNarrow(weights->down, "down"));
-      if (!weights->gate.weight) continue;
+      const bool gated = !names.gate.empty() || !names.gate_and_up.empty();
+      ASSERT_EQ(weights->gate.weight != nullptr, gated);
+      if (!gated) continue;
       EXPECT_EQ(IsNarrow(weights->gate, "gate"), last >= kGate);
     }
   }

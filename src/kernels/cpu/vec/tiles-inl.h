@@ -577,9 +577,10 @@ void RunTile(const GroupTile<Block>& tile);
 
 // How many panels a lone tile of so many rows takes. One chain an element over all of K: as many as
 // stay in registers, for few rows need several panels to hide the latency of their chains. Chains
-// that end with a block overlap in the core's window, and what few rows wait for is memory: one
-// panel, so that the weights are one stream, which the prefetcher follows (1.6 times the speed of
-// eight side by side).
+// that end with a block overlap in the core's window, whatever the tile's width. Few rows of them
+// wait for memory: one panel, so that the weights are one stream, which the prefetcher follows (1.6
+// times the speed of eight side by side on a Zen 5); bytes multiply faster and wait up to three
+// rows. More rows share the loads of kTilePanels, as tiles of many do.
 template <class Tile>
 constexpr int WidePanels(int rows) {
   int panels = kTilePanels;
