@@ -41,7 +41,7 @@ void RunTile(const GroupTile<Block>& tile) {
   RowPointers<kRows, int16_t> a(tile.a, tile.a_stride);
   for (int64_t block = 0; block < tile.depth / kBlock; ++block) {
     const std::byte* b = tile.b + block * Block::kBytes;
-    // With an offset registers run short.
+    // With an offset registers run short in tiles of several rows.
     if constexpr (!Block::kHasOffset) PrefetchBlocks<Block::kBytes>(tile, b);
     // Of every vector of columns: the first f32 at the block's end, or the second.
     const auto scale = [&](int vec, int which) {
