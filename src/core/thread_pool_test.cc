@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cfenv>
-#include <chrono>
 #include <mutex>
 #include <numeric>
-#include <thread>
 #include <vector>
+
+#include "core/testing/eventually.h"
 
 namespace pergola {
 namespace {
@@ -30,14 +30,6 @@ TEST_P(ThreadPoolTest, RunsEveryItemOnce) {
   }
 }
 
-// Until it is so; gives up, and fails the test, after a minute.
-template <typename Condition>
-void Await(const Condition& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (!condition() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
-  EXPECT_TRUE(condition());
-}
-
 // The holder's first item lasts until all others are done, those of its own share among them.
 TEST(ThreadPoolShareTest, WhoIsDoneTakesTheItemsOfOthersFromTheEnd) {
   for (int threads : {2, 3, 8}) {
@@ -52,7 +44,7 @@ TEST(ThreadPoolShareTest, WhoIsDoneTakesTheItemsOfOthersFromTheEnd) {
         ran[static_cast<size_t>(thread)].push_back(item);
       }
       if (item == 0) {
-        Await([&] { return others.load() == items - 1; });
+        EXPECT_TRUE(Eventually([&] { return others.load() == items - 1; }));
       } else {
         ++others;
       }
@@ -84,7 +76,7 @@ TEST(ThreadPoolShareTest, EveryThreadBeginsWithItsOwnShare) {
       if (own >= 0) return;
       own = item;
       ++begun;
-      Await([&] { return begun.load() == threads; });
+      EXPECT_TRUE(Eventually([&] { return begun.load() == threads; }));
     });
     for (int thread = 0; thread < threads; ++thread) {
       EXPECT_EQ(first[static_cast<size_t>(thread)], 2 * thread);

@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "formats/memory_source.h"
 #include "kernels/select.h"
+#include "kernels/testing/random_tensors.h"
 #include "models/blocks/local_ffn.h"
 #include "models/blocks/self_attention.h"
 
@@ -31,19 +31,11 @@ class WeightRolesPerIsaTest : public ::testing::Test {
       GTEST_SKIP() << "these kernels round all rows alike";
     }
     for (const char* name : {"query", "key", "value", "output", "gate", "up", "down"}) {
-      ASSERT_TRUE(
-          source_.AddF32(name + std::string(".weight"), {kWidth, kWidth}, Next(kWidth)).ok());
+      ASSERT_TRUE(source_
+                      .AddF32(name + std::string(".weight"), {kWidth, kWidth},
+                              random_.Values(kWidth * kWidth))
+                      .ok());
     }
-  }
-
-  // `rows` of kWidth values, other ones in each call.
-  std::vector<float> Next(int64_t rows) {
-    std::vector<float> values(static_cast<size_t>(rows * kWidth));
-    for (float& value : values) {
-      state_ = state_ * 1664525 + 1013904223;
-      value = float(int32_t(state_)) * 0x1p-31f;
-    }
-    return values;
   }
 
   // The tensors one below the other, as one more.
@@ -90,8 +82,8 @@ class WeightRolesPerIsaTest : public ::testing::Test {
     return y;
   }
 
-  uint32_t state_ = 1;
-  const std::vector<float> x_ = Next(1);
+  kernels::testing::Random random_{1};
+  const std::vector<float> x_ = random_.Values(kWidth);
 };
 
 TEST_F(WeightRolesPerIsaTest, OfAttention) {
