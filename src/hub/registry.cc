@@ -146,12 +146,11 @@ int64_t RegistryModel::total_bytes() const {
 std::span<const RegistryModel> RegistryModels() { return kModels; }
 
 const RegistryModel* FindRegistryModel(std::string_view name) {
-  const std::string wanted = LowerCase(name);
+  const auto is_wanted = [&](std::string_view known) { return EqualsIgnoringCase(known, name); };
   for (const RegistryModel& model : kModels) {
-    if (LowerCase(model.name) == wanted || LowerCase(model.reference().ToString()) == wanted)
-      return &model;
+    if (is_wanted(model.name) || is_wanted(model.reference().ToString())) return &model;
     for (std::string_view alias : model.aliases) {
-      if (LowerCase(alias) == wanted) return &model;
+      if (is_wanted(alias)) return &model;
     }
   }
   return nullptr;
